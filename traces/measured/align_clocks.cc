@@ -9,7 +9,9 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/units.h"
@@ -66,28 +68,27 @@ struct ClockLink {
   ClockLead lead;  ///< of the clock of `to`; none where nothing is wrong
 };
 
-/// Returns nullopt where only one of the two ranks depends on the other, and where no such
-/// difference explains the gaps.
-std::optional<ClockLink> link_of(const ClockGaps& gaps, std::int32_t from, std::int32_t to,
-                                 Clocks clocks) {
-  const std::vector<ClockGap>& there = gaps.between(from, to);
-  const std::vector<ClockGap>& back = gaps.between(to, from);
-  if (there.empty() || back.empty()) return {};
+/// Returns nullopt where no such difference explains the gaps in the two directions.
+std::optional<ClockLink> link_of(const ClockGaps::Pair& ranks, const std::vector<ClockGap>& there,
+                                 const std::vector<ClockGap>& back, Clocks clocks) {
   ClockLead lead = clocks == Clocks::kSteady ? lead_at(there, back, 0) : drifting_lead(there, back);
   if (lead.slack < 0) return {};
   const auto is_wrong = [](const ClockGap& gap) { return is_fault(gap.gap); };
   if (std::none_of(there.begin(), there.end(), is_wrong) &&
       std::none_of(back.begin(), back.end(), is_wrong))
     lead.ahead = lead.drift = 0;
-  return ClockLink{from, to, lead};
+  return ClockLink{ranks.first, ranks.second, lead};
 }
 
 std::vector<ClockLink> sort_by_certainty(const ClockGaps& gaps, Clocks clocks) {
   std::vector<ClockLink> links;
-  for (std::int32_t from = 0; from < gaps.ranks(); ++from)
-    for (std::int32_t to = from + 1; to < gaps.ranks(); ++to)
-      if (const std::optional<ClockLink> link = link_of(gaps, from, to, clocks))
-        links.push_back(*link);
+  for (const auto& [ranks, there] : gaps.pairs()) {
+    if (ranks.first >= ranks.second) continue;
+    const auto back = gaps.pairs().find({ranks.second, ranks.first});
+    if (back == gaps.pairs().end()) continue;  // only one depends on the other
+    if (const std::optional<ClockLink> link = link_of(ranks, there, back->second, clocks))
+      links.push_back(*link);
+  }
   std::stable_sort(links.begin(), links.end(), [](const ClockLink& left, const ClockLink& right) {
     return left.lead.slack < right.lead.slack;
   });
@@ -99,23 +100,25 @@ std::vector<ClockShift> find_shifts(const ClockGaps& gaps, Clocks clocks) {
   const auto ranks = static_cast<std::size_t>(gaps.ranks());
   std::vector<std::int32_t> group(ranks);
   std::iota(group.begin(), group.end(), 0);
+  std::vector<std::vector<std::int32_t>> members(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) members[rank].push_back(group[rank]);
   std::vector<ClockLead> leads(ranks);  // within its group
   for (const ClockLink& link : sort_by_certainty(gaps, clocks)) {
     const std::int32_t joined = group[link.to];
     if (group[link.from] == joined) continue;
     const double ahead = leads[link.from].ahead + link.lead.ahead - leads[link.to].ahead;
     const double drift = leads[link.from].drift + link.lead.drift - leads[link.to].drift;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      if (group[rank] != joined) continue;
+    for (const std::int32_t rank : std::exchange(members[joined], {})) {
       group[rank] = group[link.from];
+      members[group[rank]].push_back(rank);
       leads[rank].ahead += ahead;
       leads[rank].drift += drift;
     }
   }
   std::vector<ClockShift> shifts;
+  std::map<std::int32_t, ClockLead> references;  // the lead of the first rank of each group
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const auto first = std::find(group.begin(), group.end(), group[rank]) - group.begin();
-    const ClockLead& reference = leads[static_cast<std::size_t>(first)];
+    const ClockLead& reference = references.emplace(group[rank], leads[rank]).first->second;
     shifts.push_back({static_cast<Nanos>(reference.ahead - leads[rank].ahead),
                       reference.drift - leads[rank].drift});
   }
@@ -132,12 +135,13 @@ struct ClockFault {
 std::optional<ClockFault> worst_fault(const ClockGaps& gaps,
                                       const std::vector<ClockShift>& shifts) {
   std::optional<ClockFault> worst;
-  for (std::int32_t from = 0; from < gaps.ranks(); ++from)
-    for (std::int32_t to = 0; to < gaps.ranks(); ++to)
-      for (const ClockGap& seen : gaps.between(from, to)) {
-        const Nanos gap = seen.gap + shifts[to].after(seen.time) - shifts[from].after(seen.time);
-        if (is_fault(gap) && (!worst || gap < worst->gap)) worst = ClockFault{gap, from, to};
-      }
+  for (const auto& [ranks, of_pair] : gaps.pairs())
+    for (const ClockGap& seen : of_pair) {
+      const Nanos gap =
+          seen.gap + shifts[ranks.second].after(seen.time) - shifts[ranks.first].after(seen.time);
+      if (is_fault(gap) && (!worst || gap < worst->gap))
+        worst = ClockFault{gap, ranks.first, ranks.second};
+    }
   return worst;
 }
 
@@ -180,18 +184,9 @@ bool are_on_one_host(const ObservedTrace& trace) {
                      [&](const Recorder& recorder) { return recorder.host == host; });
 }
 
-ClockGaps::ClockGaps(std::int32_t ranks)
-    : ranks_(ranks), gaps_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
-
-std::size_t ClockGaps::index(std::int32_t from, std::int32_t to) const {
-  return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
-         static_cast<std::size_t>(to);
-}
-
 void ClockGaps::add(const Program& program, const Timeline& timeline) {
   if (steps_++ == 0) origin_ = first_start(program, timeline);
-  std::vector<std::size_t> sizes;
-  for (const std::vector<ClockGap>& gaps : gaps_) sizes.push_back(gaps.size());
+  std::set<Pair> seen_pairs;
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (is_message(program.instructions[id])) continue;
     for (const InstructionId awaited : program.dependencies_of(id)) {
@@ -199,10 +194,9 @@ void ClockGaps::add(const Program& program, const Timeline& timeline) {
       const InstructionId producer = program.dependencies_of(awaited).front();
       const ClockGap seen{timeline.start[id] - origin_,
                           timeline.start[id] - timeline.end[producer]};
-      const std::size_t pair =
-          index(program.instructions[producer].rank, program.instructions[id].rank);
+      const Pair pair{program.instructions[producer].rank, program.instructions[id].rank};
       std::vector<ClockGap>& gaps = gaps_[pair];
-      if (gaps.size() == sizes[pair])
+      if (seen_pairs.insert(pair).second)
         gaps.push_back(seen);
       else if (seen.gap < gaps.back().gap)
         gaps.back() = seen;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/program.h"
@@ -30,25 +32,26 @@ struct ClockGap {
 /// The gaps between every two ranks, in every step.
 class ClockGaps {
  public:
-  explicit ClockGaps(std::int32_t ranks);
+  explicit ClockGaps(std::int32_t ranks) : ranks_(ranks) {}
 
   /// Adds the compute ops of one more step; the times of messages are not needed.
   void add(const Program& program, const Timeline& timeline);
 
-  const std::vector<ClockGap>& between(std::int32_t from, std::int32_t to) const {
-    return gaps_[index(from, to)];
-  }
+  /// Two ranks of which the second depends on ops of the first.
+  using Pair = std::pair<std::int32_t, std::int32_t>;
+
+  /// The gaps of every such pair: one for each step in which it occurs, the smallest. Few of all
+  /// pairs are neighbours in a pipeline.
+  const std::map<Pair, std::vector<ClockGap>>& pairs() const { return gaps_; }
   std::int32_t ranks() const { return ranks_; }
   std::size_t steps() const { return steps_; }
   Nanos origin() const { return origin_; }
 
  private:
-  std::size_t index(std::int32_t from, std::int32_t to) const;
-
   std::int32_t ranks_;
   std::size_t steps_ = 0;
-  Nanos origin_ = 0;                         ///< when the first step begins
-  std::vector<std::vector<ClockGap>> gaps_;  ///< [from * ranks + to], a step each
+  Nanos origin_ = 0;  ///< when the first step begins
+  std::map<Pair, std::vector<ClockGap>> gaps_;
 };
 
 /// A rank's times grow by `shift` at the origin, and by `drift` more per nanosecond.

@@ -243,7 +243,11 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   options.gate = parse_conditions(conditions);
   expect_consistent(options);
   options.job.fits_costs = options.costs_out.has_value();
-  check_export_paths(options.exports, options.format != "text");
+  ExportOptions written = options.exports;
+  written["costs-out"] = options.costs_out;
+  written["try-out"] = options.try_out;
+  check_export_paths(written, options.format != "text");
+  expect_inputs_kept(written, options.paths);
   return options;
 }
 

@@ -86,6 +86,16 @@ void check_export_paths(const ExportOptions& exports, bool stdout_is_taken, Step
   }
 }
 
+void expect_inputs_kept(const ExportOptions& exports, const std::vector<std::string>& inputs) {
+  std::set<std::string> kept;
+  for (const std::string& input : inputs)
+    if (input != "-") kept.insert(place_of(input));
+  for (const auto& [name, path] : exports)
+    if (path && kept.contains(place_of(*path)))
+      throw Error(
+          fmt::format("--{} would overwrite {}, which is read; give it another name", name, *path));
+}
+
 void write_and_report(const std::string& path, const std::string& content,
                       const std::string& remark) {
   traces::write_file(path, content);

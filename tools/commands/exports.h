@@ -27,6 +27,9 @@ bool writes_files(const ExportOptions& exports);
 void check_export_paths(const ExportOptions& exports, bool stdout_is_taken,
                         Steps steps = Steps::kOne);
 
+/// Throws Error where a file that is read would be overwritten.
+void expect_inputs_kept(const ExportOptions& exports, const std::vector<std::string>& inputs);
+
 /// Writes a file and reports it on stderr, except for stdout ("-").
 void write_and_report(const std::string& path, const std::string& content,
                       const std::string& remark = "");

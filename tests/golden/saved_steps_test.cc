@@ -165,6 +165,8 @@ TEST_F(SavedSteps, GiveTheSameReportWithEveryFlag) {
         "1f1b --pp 4 -m 8 --grad-reduction overlap --reduce-grad 3",
         "pipedream --pp 4 -m 12",
         "pipedream --pp 4 -m 16 --replicas 2,1,1",
+        "pipedream --pp 2 -m 2 --optimizer local --optimizer-step 1",
+        "pipedream-2bw --pp 3 -m 12 --optimizer local --optimizer-step 1",
         "seq1f1b --pp 4 -m 8 --slices 2",
         "1f1b-vocab --pp 4 -m 8 --output-layer 1",
         "1f1b --pp 4 -m 8 --inject rank=1,slow=1.5",
@@ -180,6 +182,50 @@ TEST_F(SavedSteps, GiveTheSameReportWithEveryFlag) {
         "interleaved --pp 4 --vpp 2 -m 8 --model llama3-8b --gpu h100 --tp 2 --recompute selective",
         "gpipe --pp 4 -m 8 --mem 2,0,-2"})
     for (const char* file : {"saved.json", "trace.json"}) expect_same_reports(flags, file);
+}
+
+// One rank computes one op at a time: idle time would be counted twice.
+TEST_F(SavedSteps, OverlappingOpsAreNotTrusted) {
+  save("zb-h1 --pp 2 -m 3 --p2p 0.5");
+  std::string changed = traces::read_file(path("saved.json"));
+  const std::string op = R"([1,"1W2",10500000,11500000)";
+  ASSERT_NE(changed.find(op), changed.npos);
+  changed.replace(changed.find(op), op.size(), R"([1,"1W2",1000,1001000)");
+  traces::write_file(path("changed.json"), changed);
+  const std::string text = run_command("analyze " + path("changed.json")).output;
+  EXPECT_TRUE(text.starts_with("not trusted: 1W1 and 1W2 of rank 1 overlap by 10.499 ms")) << text;
+  EXPECT_EQ(text.find("bubble "), text.npos) << text;
+}
+
+// A csv shows when micro-batches arrive, but not what waits for that.
+TEST_F(SavedSteps, ACsvLeavesArrivalsOut) {
+  run_command(
+      with_folder("simulate forward-only --pp 2 -m 8 --arrivals @/arrivals --timeline @/a.csv"));
+  const std::string text = run_command("analyze " + path("a.csv")).output;
+  EXPECT_NE(text.find("ARRIVE left out"), text.npos) << text;
+}
+
+// A rank of which only messages are known would count as idle.
+TEST_F(SavedSteps, ARankWithMessagesAloneIsRefused) {
+  traces::write_file(path("a.csv"),
+                     "rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n"
+                     "0,compute,0F0,F,0,0,0,1000\n1,compute,1F0,F,1,0,1000,2000\n"
+                     "1,compute,1B0,B,1,0,2000,4000\n2,,1SEND_B0,SEND_B,1,0,4000,4000\n"
+                     "0,compute,0B0,B,0,0,4000,6000\n");
+  const CommandOutcome outcome = run_with_messages("analyze " + path("a.csv"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.output.find("rank 2 has 1SEND_B0 and no op"), std::string::npos)
+      << outcome.output;
+}
+
+TEST_F(SavedSteps, AreNotOverwrittenByWhatFollowsFromThem) {
+  save("1f1b --pp 2 -m 2");
+  for (const char* flag : {"--costs-out ", "--save ", "--try gpipe --try-out "}) {
+    const CommandOutcome outcome = run_with_messages("analyze " + path("saved.json") + " " + flag +
+                                                     folder_.string() + "/./saved.json");
+    EXPECT_EQ(outcome.status, 2) << flag;
+    EXPECT_NE(outcome.output.find("which is read"), std::string::npos) << outcome.output;
+  }
 }
 
 // A Chrome trace has no arrivals.

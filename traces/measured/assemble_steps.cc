@@ -23,6 +23,7 @@
 #include "traces/measured/outer_works.h"
 #include "traces/measured/rank_clocks.h"
 #include "traces/measured/separate_replicas.h"
+#include "traces/measured/settle_step.h"
 #include "traces/measured/step_builder.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/time_span.h"
@@ -111,23 +112,6 @@ std::optional<std::string> describe_missing_rank(const DraftStep& draft,
       "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
       "what waits for it is reported as waiting for no rank",
       to_string(found->op), last + 1);
-}
-
-/// Whole steps are used as they are; what is impossible in them is reported.
-std::optional<std::string> describe_disorder(const MeasuredStep& step) {
-  const Program& program = step.program;
-  if (!step.timeline.breakdown.empty()) return {};
-  for (InstructionId id = 0; id < program.size(); ++id)
-    for (const InstructionId awaited : program.dependencies_of(id)) {
-      const Nanos early = step.timeline.end[awaited] - step.timeline.start[id];
-      if (early <= kClocksExact) continue;
-      return fmt::format(
-          "{} on rank {} begins {} before its input {} on rank {} has ended: clocks "
-          "differ, or the file was changed; times are used as they are",
-          to_string(program.instructions[id].op), program.instructions[id].rank, to_text(early),
-          to_string(program.instructions[awaited].op), program.instructions[awaited].rank);
-    }
-  return {};
 }
 
 /// Clocks may start anywhere, but the ops of one trace lie within days.
@@ -296,9 +280,9 @@ std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
   // Whole steps of several files are iterations, not replicas of one step.
   for (std::size_t at = 0; at < built.size(); ++at)
     built[at].number = static_cast<std::int64_t>(at);
-  for (const MeasuredStep& step : built)
-    if (std::optional<std::string> fault_found = describe_disorder(step))
-      trace.notes.push_back((step.label.empty() ? "" : step.label + ": ") + *fault_found);
+  Corrections corrections;
+  for (MeasuredStep& step : built) settle_whole_step(step, corrections);
+  report_corrections(corrections, trace);
   for (const MeasuredStep& step : built)
     if (!step.missing_ranks.empty())
       trace.faults.push_back(describe_report_of_some(describe_stand_ins(step.missing_ranks)));

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
@@ -25,17 +26,42 @@ namespace {
 /// The rank as the trace writes it, the op, and whether the slice is a wait for that op's message.
 using SliceKey = std::tuple<std::string, std::string, bool>;
 
-std::map<SliceKey, const ChromeSlice*> index_slices(const ChromeEvents& events) {
-  std::map<SliceKey, const ChromeSlice*> index;
+/// The slices of every op in order of time: a rank may update its weights several times in a step.
+using SliceIndex = std::map<SliceKey, std::vector<const ChromeSlice*>>;
+
+SliceIndex index_slices(const ChromeEvents& events) {
+  SliceIndex index;
   for (const ChromeSlice& slice : events.slices)
-    index[{events.threads[slice.thread].process, slice.op, slice.name.starts_with("wait ")}] =
-        &slice;
+    index[{events.threads[slice.thread].process, slice.op, slice.name.starts_with("wait ")}]
+        .push_back(&slice);
+  for (auto& [_, slices] : index)
+    std::stable_sort(slices.begin(), slices.end(),
+                     [](const ChromeSlice* left, const ChromeSlice* right) {
+                       return left->start < right->start;
+                     });
   return index;
 }
 
+/// Gives the instructions with the same name their slices, one after the other.
+class SliceQueue {
+ public:
+  explicit SliceQueue(const SliceIndex& index) : index_(index) {}
+
+  /// Null if there is none, or none is left.
+  const ChromeSlice* take(const SliceKey& key) {
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
+    std::size_t& next = next_[key];
+    return next < found->second.size() ? found->second[next++] : nullptr;
+  }
+
+ private:
+  const SliceIndex& index_;
+  std::map<SliceKey, std::size_t> next_;
+};
+
 /// The ranks that compute but of which the trace has nothing at all.
-std::vector<std::int32_t> find_missing_ranks(const Program& program,
-                                             const std::map<SliceKey, const ChromeSlice*>& slices) {
+std::vector<std::int32_t> find_missing_ranks(const Program& program, const SliceIndex& slices) {
   std::set<std::string> recorded;
   for (const auto& [key, _] : slices) recorded.insert(std::get<0>(key));
   std::set<std::int32_t> missing;
@@ -46,21 +72,22 @@ std::vector<std::int32_t> find_missing_ranks(const Program& program,
 }
 
 /// Instructions of missing ranks take no time.
-Timeline time_program(const Program& program, const std::map<SliceKey, const ChromeSlice*>& slices,
+Timeline time_program(const Program& program, const SliceIndex& slices,
                       const std::vector<std::int32_t>& missing, const std::string& file) {
   Timeline timeline;
+  SliceQueue queue(slices);
   std::vector<Nanos> lane_end(program.lanes.size(), 0);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     const bool in_lane = instruction.lane != kNoLane;
     const std::string op = to_string(instruction.op);
-    const auto slice =
+    const ChromeSlice* const slice =
         instruction.role == Role::kPost
-            ? slices.end()
-            : slices.find({std::to_string(instruction.rank), op, instruction.role == Role::kWait});
+            ? nullptr
+            : queue.take({std::to_string(instruction.rank), op, instruction.role == Role::kWait});
     const bool is_missing =
         std::find(missing.begin(), missing.end(), instruction.rank) != missing.end();
-    if (slice == slices.end() && instruction.role == Role::kWork && !is_missing)
+    if (slice == nullptr && instruction.role == Role::kWork && !is_missing)
       throw Error(
           fmt::format("{}: there is no slice for {} of rank {}, which its schedule has; "
                       "write the trace again",
@@ -68,10 +95,9 @@ Timeline time_program(const Program& program, const std::map<SliceKey, const Chr
     Nanos ready = in_lane ? lane_end[instruction.lane] : 0;
     for (const InstructionId awaited : program.dependencies_of(id))
       ready = std::max(ready, timeline.end[awaited]);
-    const bool shown = slice != slices.end();
     const bool waits = instruction.role == Role::kWait;
-    timeline.end.push_back(shown ? slice->second->end : ready);
-    timeline.start.push_back(shown && !waits ? slice->second->start : timeline.end.back());
+    timeline.end.push_back(slice != nullptr ? slice->end : ready);
+    timeline.start.push_back(slice != nullptr && !waits ? slice->start : timeline.end.back());
     if (in_lane) lane_end[instruction.lane] = timeline.end.back();
   }
   return timeline;
@@ -95,7 +121,7 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: deadlocks: {}", where, to_string(*deadlock)));
   step.program = std::get<Program>(std::move(lowered));
-  const std::map<SliceKey, const ChromeSlice*> slices = index_slices(events);
+  const SliceIndex slices = index_slices(events);
   step.missing_ranks = find_missing_ranks(step.program, slices);
   step.timeline = time_program(step.program, slices, step.missing_ranks, file);
   if (const auto text = events.other_data.find("native_facts"); text != events.other_data.end()) {

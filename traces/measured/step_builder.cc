@@ -114,6 +114,7 @@ DraftStep StepBuilder::order(std::string label, StepOps ops, std::int32_t ranks)
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
   number_microbatches(ops);
   const StagesByRank missing = find_missing(ops.computes, ranks);
+  expect_ops_beside_messages(ops.messages, missing, label);
   add_stand_ins(ops.computes, missing);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
@@ -148,6 +149,18 @@ MeasuredStep StepBuilder::finish(DraftStep draft) {
   for (Nanos& start : timeline.start) start -= origin;
   for (Nanos& end : timeline.end) end -= origin;
   return std::move(draft.step);
+}
+
+/// The traces of missing ranks have nothing at all.
+void StepBuilder::expect_ops_beside_messages(const std::vector<ObservedOp>& messages,
+                                             const StagesByRank& missing,
+                                             const std::string& label) const {
+  for (const ObservedOp& message : messages)
+    if (missing.contains(message.recorder))
+      throw Error(
+          fmt::format("{}: rank {} has {} and no op in this step: its ops are missing, or "
+                      "the message is another rank's",
+                      where(label), message.recorder, to_string(message.op)));
 }
 
 /// Removes overlaps, because one rank computes one op at a time. Device clocks are exact to about a

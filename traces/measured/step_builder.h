@@ -9,6 +9,7 @@
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/rank_numbers.h"
 #include "traces/measured/time_span.h"
 #include "traces/measured/trim_waiting.h"
 
@@ -53,6 +54,9 @@ class StepBuilder {
   void cut_overlaps(std::vector<std::vector<ObservedOp>>& lanes, const std::string& label);
   Nanos cut_overlaps(std::vector<ObservedOp>& lane);
   std::string where(const std::string& label) const;
+  /// Throws Error where one of the ranks without an op has messages.
+  void expect_ops_beside_messages(const std::vector<ObservedOp>& messages,
+                                  const StagesByRank& missing, const std::string& label) const;
   /// Throws Error where an op runs twice: the step has several runs of the pipeline.
   void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
                            const std::string& label) const;

@@ -65,9 +65,10 @@ bool shows_work(const Row& row, const Op& op) {
   return is_compute(op.kind) || (is_send(op.kind) && row.cells[1].empty());
 }
 
-/// Whether a row is a reduction, an optimizer step or the like: the file does not say what waits
-/// for these.
+/// Whether a row is a reduction, an optimizer step, the arrival of a micro-batch or the like: the
+/// file does not say what waits for these.
 bool is_beside_ops(const Row& row) {
+  if (row.cells[3] == "ARRIVE") return true;  // which no list of ops has
   const Cell cell = parse_cell(row.cells[2], CellGrammar::kOwn);
   return cell.sound() && cell.count == 1 && !is_compute(cell.ops[0].kind) &&
          !is_message(cell.ops[0].kind);

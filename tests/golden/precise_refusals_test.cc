@@ -170,8 +170,8 @@ TEST(PreciseRefusals, OffloadNothingWithAShareOfZero) {
 TEST(PreciseRefusals, HoldNoLessThanNothing) {
   for (const char* step :
        {"search --pp 1 -m 1", "simulate zb-auto --pp 1 -m 1", "plan --pp 1 -m 1"})
-    expect_usage(std::string(step) + " --mem=-1,0,1", "a rank hold less than nothing");
-  expect_usage("simulate v-auto --pp 2 -m 4 --mem=1,-2,1", "a rank hold less than nothing");
+    expect_usage(std::string(step) + " --mem=-1,0,1", "gives back no more than that");
+  expect_usage("simulate v-auto --pp 2 -m 4 --mem=1,-2,1", "gives back no more than that");
 }
 
 // Sizes are refused before anything is computed, and what is written can be read back.

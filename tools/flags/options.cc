@@ -67,14 +67,12 @@ MemoryDelta parse_delta(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.size() != 3)
     throw Error("'" + text + "' is not F,I,W: three amounts that add up to 0, such as 1,0,-1");
-  const MemoryDelta delta{parse_millionths(parts[0]), parse_millionths(parts[1]),
-                          parse_millionths(parts[2])};
+  const auto amount = [&](std::size_t at) { return parse_millionths(parts[at]); };
+  const MemoryDelta delta{amount(0), amount(1), amount(2)};
   if (delta.forward + delta.input_grad + delta.weight_grad != 0)
     throw Error("'" + text + "' does not add up to 0: what F takes, I and W must give back");
   if (delta.forward < 0 || delta.weight_grad > 0)
-    throw Error("'" + text +
-                "' lets a rank hold less than nothing: F must not be negative, and I "
-                "must not give back more than F takes");
+    throw Error("'" + text + "': F takes 0 or more, and I gives back no more than that");
   return delta;
 }
 
@@ -98,8 +96,7 @@ SavedFractions parse_saved_fractions(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not FULL[,SELECTIVE], such as 0.05 or 0.05,0.3");
-  SavedFractions saved;
-  saved.full = parse_share(parts[0]);
+  SavedFractions saved{.full = parse_share(parts[0])};
   if (parts.size() == 2) saved.selective = parse_share(parts[1]);
   return saved;
 }
@@ -116,8 +113,7 @@ OffloadPlan parse_offload(const std::string& text) {
   const std::vector<std::string> parts = parts_of(text);
   if (parts.empty() || parts.size() > 2)
     throw Error("'" + text + "' is not SHARE[,OPS], such as 1 or 0.5,2");
-  OffloadPlan plan;
-  plan.share = parse_share(parts[0]);
+  OffloadPlan plan{.share = parse_share(parts[0])};
   if (parts.size() == 1) return plan;
   const auto ops = parse_number<std::int32_t>(parts[1]);
   if (!ops || *ops < 1) throw Error("'" + parts[1] + "' is not a number of ops; write 1 or more");

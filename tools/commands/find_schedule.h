@@ -1,0 +1,39 @@
+// The question of the search command, and its answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "schedules/search/schedule_search.h"
+#include "tools/inputs/predict.h"
+
+namespace bubblescope::tools {
+
+/// Effort is counted in ops, so that the result does not depend on the load of the machine. A slow
+/// core evaluates this many per second; on faster ones the search ends before its time.
+inline constexpr std::int64_t kOpsPerSecond = 10'000'000;
+inline constexpr Nanos kTimeLimit = 10'000'000'000;
+
+struct SearchOptions {
+  PredictOptions predict;
+  schedules::PlacementChoice placement = schedules::PlacementChoice::kLinear;
+  schedules::Objective objective = schedules::Objective::kMakespan;
+  std::optional<Nanos> time_limit;
+  std::optional<std::int64_t> effort;  ///< in timed ops, without a time limit
+  std::uint64_t seed = 1;
+  /// To which a model's gradients shrink because larger ones do not fit; nullopt: not at all.
+  std::optional<Gradients> shrunk = {};
+};
+
+struct FoundStep {
+  schedules::FoundSchedule found;
+  TimedStep step;
+};
+
+/// Finds a schedule, whose step is timed as every step is. Searches once more where that step fits
+/// with smaller gradients only, whose costs are others; where the order that is then found fits
+/// with other ones again, these are taken for given, in the options as well. Throws Error where
+/// there is no such schedule.
+FoundStep find_and_predict(SearchOptions& options);
+
+}  // namespace bubblescope::tools

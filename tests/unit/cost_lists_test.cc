@@ -72,7 +72,8 @@ TEST(CostLists, GiveEveryMicrobatchItsTime) {
 
 TEST(CostLists, HaveTheirMeanAsTheCostOfAStage) {
   const CostModel model = make_cost_model(
-      with(R"("forward":1,"backward":2,"overlapped_pair":[[2,3],[3,3]])"), two_by_two());
+      with(R"("forward":1,"backward":2,"overlapped_pair":{"per_microbatch":[[2,3],[3,3]]})"),
+      two_by_two());
   EXPECT_EQ(model.stages.at(0).overlapped_pair, 2'500'000);
   EXPECT_EQ(model.stages.at(1).overlapped_pair, 3'000'000);
 }

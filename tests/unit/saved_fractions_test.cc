@@ -1,4 +1,4 @@
-// What a forward saves where its stage recomputes, with a cost file that does not say it.
+// The bytes that a forward saves where its stage recomputes, with and without an entry for them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ CostTable with_bytes(const std::string& saved, const std::string& more = "") {
   return traces::parse_cost_file(
       R"({"format":"bubblescope-costs/1","forward":1,"backward":2,"selective_recompute":1,)"
       R"("stages":[{"activation_bytes":{"saved":)" +
-          saved + "}" + more + "}]}",
+          saved + more + "}}]}",
       "f.json");
 }
 

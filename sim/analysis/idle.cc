@@ -71,17 +71,7 @@ Nanos& entry_of(RankReport& rank, BusyKind kind) {
 struct Gap {
   InstructionId before = 0;
   Nanos start = 0;
-};
-
-/// The part of a gap that is not waiting for ops of other ranks.
-struct GapTimes {
-  Nanos messages = 0;
-  Nanos copies = 0;  ///< activations copied out of a memory, or back
-  Nanos collectives = 0;
-  Nanos arrivals = 0;  ///< of micro-batches
-  Nanos launches = 0;  ///< of an op that is ready
-
-  Nanos total() const { return messages + copies + collectives + arrivals + launches; }
+  bool is_first = false;  ///< whether the rank has run nothing before
 };
 
 /// The cause of waiting for such an instruction; empty for compute ops.
@@ -137,29 +127,51 @@ void visit_gap_parts(const Program& program, const Timeline& timeline, const Blo
   }
 }
 
-GapTimes measure_gap(const Program& program, const Timeline& timeline, const Blockers& blockers,
-                     const Gap& gap) {
-  GapTimes gap_times;
+/// Calls visit(IdleGap) for the parts of the gap before an instruction, the latest first; together
+/// they fill it. The time that visit_gap_parts() leaves is waiting for ops of other ranks. Before a
+/// rank's first op it is warm-up, and so is all other time but collectives and arrivals.
+template <class Visit>
+void visit_gap(const Program& program, const Timeline& timeline, const Blockers& blockers,
+               const Gap& gap, Visit& visit) {
+  const std::int32_t rank = program.instructions[gap.before].rank;
+  const IdleCause rest = gap.is_first ? IdleCause::kWarmup : IdleCause::kDependency;
+  Nanos until = timeline.start[gap.before];
   visit_gap_parts(program, timeline, blockers, gap, [&](IdleCause cause, Nanos start, Nanos end) {
-    if (cause == IdleCause::kCommunication) gap_times.messages += end - start;
-    if (cause == IdleCause::kMemory) gap_times.copies += end - start;
-    if (cause == IdleCause::kSync) gap_times.collectives += end - start;
-    if (cause == IdleCause::kArrival) gap_times.arrivals += end - start;
-    if (cause == IdleCause::kLaunch) gap_times.launches += end - start;
+    if (gap.is_first && cause != IdleCause::kSync && cause != IdleCause::kArrival) return;
+    if (end < until) visit(IdleGap{rank, rest, end, until, gap.before});
+    if (start < end) visit(IdleGap{rank, cause, start, end, gap.before});
+    until = start;
   });
-  return gap_times;
+  if (gap.start < until) visit(IdleGap{rank, rest, gap.start, until, gap.before});
 }
 
-/// A collective that ends after a rank's last op extends the rank's time until then.
-void extend_to_collectives(const Program& program, const Timeline& timeline,
-                           std::vector<RankReport>& ranks) {
+/// Calls visit(IdleGap) for all idle time of every rank but the drain: first for the gaps before
+/// its ops, then for collectives that end after its last op. The gaps of a rank come in time order,
+/// the parts of a gap in reverse.
+template <class Visit>
+void visit_idle(const Program& program, const Timeline& timeline, const Blockers& blockers,
+                Visit visit) {
+  const auto ranks = static_cast<std::size_t>(program.ranks);
+  std::vector<Nanos> idle_from(ranks, find_step_bounds(timeline).start);
+  std::vector<bool> started(ranks, false);
+  bool has_collectives = false;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
+    has_collectives = has_collectives || is_collective(instruction.op.kind);
+    if (instruction.lane >= ranks) continue;
+    const auto rank = static_cast<std::size_t>(instruction.rank);
+    if (timeline.start[id] > idle_from[rank])
+      visit_gap(program, timeline, blockers, {id, idle_from[rank], !started[rank]}, visit);
+    idle_from[rank] = timeline.end[id];
+    started[rank] = true;
+  }
+  for (InstructionId id = 0; has_collectives && id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
     if (!is_collective(instruction.op.kind) || instruction.role != Role::kWork) continue;
-    RankReport& rank = ranks[instruction.rank];
-    if (timeline.end[id] <= rank.last_end) continue;
-    entry_of(rank, IdleCause::kSync) += timeline.end[id] - rank.last_end;
-    rank.last_end = timeline.end[id];
+    Nanos& from = idle_from[static_cast<std::size_t>(instruction.rank)];
+    if (timeline.end[id] <= from) continue;
+    visit(IdleGap{instruction.rank, IdleCause::kSync, from, timeline.end[id], {}});
+    from = timeline.end[id];
   }
 }
 
@@ -185,38 +197,26 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
   const StepBounds bounds = find_step_bounds(timeline);
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
-  bool has_collectives = false;
   for (RankReport& rank : ranks) rank.first_start = rank.last_end = bounds.start;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     RankReport& rank = ranks[instruction.rank];
     const std::int64_t times = repeats.count(timeline.start[id]);
     if (is_message(instruction)) rank.sends += times;
-    if (is_collective(instruction.op.kind)) has_collectives = true;
     if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
-    const Nanos gap = timeline.start[id] - rank.last_end;
-    if (!started[instruction.rank]) {
-      started[instruction.rank] = true;
-      rank.first_start = timeline.start[id];
-      const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
-      entry_of(rank, IdleCause::kSync) = gap_times.collectives;
-      entry_of(rank, IdleCause::kArrival) = gap_times.arrivals;
-      entry_of(rank, IdleCause::kWarmup) = gap - gap_times.collectives - gap_times.arrivals;
-    } else if (gap > 0) {
-      const GapTimes gap_times = measure_gap(program, timeline, blockers, {id, rank.last_end});
-      entry_of(rank, IdleCause::kCommunication) += times * gap_times.messages;
-      entry_of(rank, IdleCause::kMemory) += times * gap_times.copies;
-      entry_of(rank, IdleCause::kSync) += times * gap_times.collectives;
-      entry_of(rank, IdleCause::kArrival) += times * gap_times.arrivals;
-      entry_of(rank, IdleCause::kLaunch) += times * gap_times.launches;
-      entry_of(rank, IdleCause::kDependency) += times * (gap - gap_times.total());
-    }
+    if (!started[instruction.rank]) rank.first_start = timeline.start[id];
+    started[instruction.rank] = true;
     rank.last_end = timeline.end[id];
     const Nanos duration = times * (timeline.end[id] - timeline.start[id]);
     rank.busy += duration;
     entry_of(rank, classify_busy(instruction.op.kind)) += duration;
   }
-  if (has_collectives) extend_to_collectives(program, timeline, ranks);
+  visit_idle(program, timeline, blockers, [&](const IdleGap& gap) {
+    RankReport& rank = ranks[gap.rank];
+    const std::int64_t times = gap.before ? repeats.count(timeline.start[*gap.before]) : 1;
+    entry_of(rank, gap.cause) += times * (gap.end - gap.start);
+    if (!gap.before) rank.last_end = gap.end;  // the collectives behind its ops belong to its time
+  });
   return complete_idle_times(std::move(ranks), bounds, repeats.added());
 }
 
@@ -235,78 +235,22 @@ std::vector<RankReport> complete_idle_times(std::vector<RankReport> ranks, const
 
 namespace {
 
-/// Walks through the step once and lists every rank's gaps.
-class GapFinder {
- public:
-  GapFinder(const Program& program, const Timeline& timeline)
-      : program_(program),
-        timeline_(timeline),
-        blockers_(program, timeline),
-        bounds_(find_step_bounds(timeline)),
-        gaps_(static_cast<std::size_t>(program.ranks)),
-        idle_from_(static_cast<std::size_t>(program.ranks), bounds_.start),
-        started_(static_cast<std::size_t>(program.ranks), false) {}
-
-  std::vector<std::vector<IdleGap>> run() && {
-    for (InstructionId id = 0; id < program_.size(); ++id)
-      if (program_.instructions[id].lane < static_cast<std::uint32_t>(program_.ranks)) end_gap(id);
-    for (InstructionId id = 0; id < program_.size(); ++id) {
-      const Instruction& instruction = program_.instructions[id];
-      if (is_collective(instruction.op.kind) && instruction.role == Role::kWork)
-        add({instruction.rank, IdleCause::kSync, 0, timeline_.end[id], {}});
-    }
-    for (std::int32_t rank = 0; rank < program_.ranks; ++rank)
-      add({rank, IdleCause::kDrain, 0, bounds_.end, {}});
-    return std::move(gaps_);
-  }
-
- private:
-  /// The walk finds parts from the last to the first. The time between them is waiting for ops of
-  /// other ranks or, before the rank's first op, warm-up.
-  void end_gap(InstructionId id) {
-    const std::int32_t rank = program_.instructions[id].rank;
-    const auto at = static_cast<std::size_t>(rank);
-    const bool first = !started_[at];
-    const IdleCause rest = first ? IdleCause::kWarmup : IdleCause::kDependency;
-    std::vector<IdleGap> pieces;
-    visit_gap_parts(program_, timeline_, blockers_, {id, idle_from_[at]},
-                    [&](IdleCause cause, Nanos start, Nanos end) {
-                      if (!first || cause == IdleCause::kSync || cause == IdleCause::kArrival)
-                        pieces.push_back({rank, cause, start, end, id});
-                    });
-    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
-      add({rank, rest, 0, piece->start, id});
-      add(*piece);
-    }
-    add({rank, rest, 0, timeline_.start[id], id});
-    idle_from_[at] = timeline_.end[id];
-    started_[at] = true;
-  }
-
-  /// Adds a gap from the end of the accounted time to the end of `gap`; merges it with the previous
-  /// gap if both belong to the same wait.
-  void add(IdleGap gap) {
-    const auto at = static_cast<std::size_t>(gap.rank);
-    gap.start = idle_from_[at];
-    if (gap.end <= gap.start) return;
-    idle_from_[at] = gap.end;
-    std::vector<IdleGap>& gaps = gaps_[at];
-    const bool continues = !gaps.empty() && gaps.back().end == gap.start &&
-                           gaps.back().cause == gap.cause && gaps.back().before == gap.before;
+/// Sorts a rank's gaps by time, and joins those that belong to one wait.
+std::vector<IdleGap> join_gaps(std::vector<IdleGap> gaps) {
+  std::stable_sort(gaps.begin(), gaps.end(), [](const IdleGap& left, const IdleGap& right) {
+    return left.start < right.start;
+  });
+  std::vector<IdleGap> joined;
+  for (const IdleGap& gap : gaps) {
+    const bool continues = !joined.empty() && joined.back().end == gap.start &&
+                           joined.back().cause == gap.cause && joined.back().before == gap.before;
     if (continues)
-      gaps.back().end = gap.end;
+      joined.back().end = gap.end;
     else
-      gaps.push_back(gap);
+      joined.push_back(gap);
   }
-
-  const Program& program_;
-  const Timeline& timeline_;
-  Blockers blockers_;
-  StepBounds bounds_;
-  std::vector<std::vector<IdleGap>> gaps_;  ///< [rank]
-  std::vector<Nanos> idle_from_;            ///< [rank]: the end of the accounted time
-  std::vector<bool> started_;               ///< [rank]: whether it has run its first op
-};
+  return joined;
+}
 
 /// Turns the first `imbalance` nanoseconds of a rank's dependency gaps into imbalance.
 std::vector<IdleGap> mark_imbalance(const std::vector<IdleGap>& gaps, Nanos imbalance) {
@@ -328,12 +272,21 @@ std::vector<IdleGap> mark_imbalance(const std::vector<IdleGap>& gaps, Nanos imba
 }  // namespace
 
 std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& timeline) {
-  std::vector<RankReport> ranks = account_for_time(program, timeline);
-  const std::vector<std::vector<IdleGap>> gaps = GapFinder(program, timeline).run();
+  const Blockers blockers(program, timeline);
+  const Nanos step_end = find_step_bounds(timeline).end;
+  const std::vector<RankReport> ranks = account_for_time(program, timeline, blockers);
+  std::vector<std::vector<IdleGap>> gaps(ranks.size());
+  visit_idle(program, timeline, blockers,
+             [&](const IdleGap& gap) { gaps[static_cast<std::size_t>(gap.rank)].push_back(gap); });
   std::vector<IdleGap> all;
   for (std::size_t rank = 0; rank < gaps.size(); ++rank) {
+    const Nanos last_end = ranks[rank].last_end;
+    if (last_end < step_end)
+      gaps[rank].push_back(
+          {static_cast<std::int32_t>(rank), IdleCause::kDrain, last_end, step_end, {}});
     const std::vector<IdleGap> marked =
-        mark_imbalance(gaps[rank], entry_of(ranks[rank], IdleCause::kImbalance));
+        mark_imbalance(join_gaps(std::move(gaps[rank])),
+                       ranks[rank].idle_by_cause[static_cast<std::size_t>(IdleCause::kImbalance)]);
     all.insert(all.end(), marked.begin(), marked.end());
   }
   return all;

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "sim/analysis/highest_peak.h"
+
 namespace bubblescope::inline sim {
 
 Plan summarize(const Configuration& configuration, const BubbleReport& report) {
@@ -21,11 +23,11 @@ Plan summarize(const Configuration& configuration, const BubbleReport& report) {
     plan.mean_busy += rank.busy;
     for (std::size_t cause = 0; cause < kIdleCauses; ++cause)
       plan.mean_idle[cause] += rank.idle_by_cause[cause];
-    plan.peak_activations = std::max(plan.peak_activations, rank.peak.activations);
-    plan.peak_units = std::max(plan.peak_units, rank.peak.units);
-    if (rank.peak.bytes)
-      plan.peak_bytes = std::max(plan.peak_bytes.value_or(*rank.peak.bytes), *rank.peak.bytes);
   }
+  const HighestPeak highest = find_highest_peak(report);
+  plan.peak_activations = highest.activations;
+  plan.peak_units = highest.units;
+  plan.peak_bytes = highest.bytes;
   if (ranks == 0) return plan;
   plan.mean_busy /= ranks;
   for (Nanos& idle : plan.mean_idle) idle /= ranks;

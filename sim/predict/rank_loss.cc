@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/error.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/interrupted_step.h"
@@ -37,10 +38,7 @@ Prediction predict_given(const ValidSchedule& schedule, const Config& config) {
 }
 
 StepCost cost_of(const Prediction& step) {
-  StepCost cost{step.report.makespan, 0};
-  for (const RankReport& rank : step.report.ranks)
-    cost.peak = std::max(cost.peak, rank.peak.activations);
-  return cost;
+  return {step.report.makespan, find_highest_peak(step.report).activations};
 }
 
 }  // namespace

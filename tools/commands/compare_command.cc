@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
@@ -171,9 +172,7 @@ std::string memory_csv(const ComparedRow& row) {
   if (const std::optional<ModelFit> fit = find_row_fit(row))
     return text +
            fmt::format("{},{},{},{}", fit->peak, fit->head_room, fit->fits(), gradients_of(row));
-  std::optional<Bytes> peak;
-  for (const RankReport& rank : row.step->report.ranks)
-    if (rank.peak.bytes) peak = std::max(peak.value_or(0), *rank.peak.bytes);
+  const std::optional<Bytes> peak = find_highest_peak(row.step->report).bytes;
   return text + (peak ? std::to_string(*peak) : "") + ",,,";
 }
 
@@ -196,8 +195,8 @@ void print_csv(const std::vector<ComparedRow>& rows) {
     print_output("{},{},{},{},{},{},{},{},{},{},{},{},{},{}{}\n", traces::csv_string(row.name),
                  report.makespan, report.max_span, report.ideal, report.lower_bound,
                  report.bubble->ratio, report.bubble->overhead, report.bubble->span_rate,
-                 highest_peak(report), max_sends(report), refusal, period, whole_step(report),
-                 memory_csv(row), write_noise_csv_values(reports, row.name));
+                 find_highest_peak(report).activations, max_sends(report), refusal, period,
+                 whole_step(report), memory_csv(row), write_noise_csv_values(reports, row.name));
   }
 }
 

@@ -6,18 +6,13 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
-
-double highest_peak(const BubbleReport& report) {
-  double peak = 0;
-  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
-  return peak;
-}
 
 std::int64_t max_sends(const BubbleReport& report) {
   std::int64_t sends = 0;
@@ -170,7 +165,7 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
   add("over bound", 5,
       [](const ComparedRow&, Report report) { return above(report.makespan, report.lower_bound); });
   add("peak act", 6, [](const ComparedRow&, Report report) {
-    return fmt::format("{:.4g}", highest_peak(report));
+    return fmt::format("{:.4g}", find_highest_peak(report).activations);
   });
   add("sends", 2,
       [](const ComparedRow&, Report report) { return std::to_string(max_sends(report)); });

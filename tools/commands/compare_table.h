@@ -13,9 +13,6 @@
 
 namespace bubblescope::tools {
 
-/// The activations that the fullest rank holds, in micro-batches.
-double highest_peak(const BubbleReport& report);
-
 /// The sends of the rank that sends most.
 std::int64_t max_sends(const BubbleReport& report);
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string_view>
 
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "tools/flags/command_flags.h"
@@ -107,12 +108,7 @@ std::string number_text(double value) {
 }  // namespace
 
 Metrics collect_metrics(const BubbleReport& report) {
-  double peak = 0;
-  std::optional<Bytes> memory;
-  for (const RankReport& rank : report.ranks) {
-    peak = std::max(peak, rank.peak.activations);
-    memory = std::max(memory, rank.peak.bytes);
-  }
+  const HighestPeak peak = find_highest_peak(report);
   // Names are known before it is known whether a trace's numbers can be trusted.
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   const Bubble bubble = report.bubble.value_or(Bubble{kUnknown, kUnknown, kUnknown, 0});
@@ -124,8 +120,8 @@ Metrics collect_metrics(const BubbleReport& report) {
                   {"bubble_overhead", bubble.overhead},
                   {"bubble_span_rate", bubble.span_rate},
                   {"bubble_time_ns", static_cast<double>(bubble.time)},
-                  {"peak_activations", peak}};
-  if (memory) metrics["peak_memory_bytes"] = static_cast<double>(*memory);
+                  {"peak_activations", peak.activations}};
+  if (peak.bytes) metrics["peak_memory_bytes"] = static_cast<double>(*peak.bytes);
   return metrics;
 }
 

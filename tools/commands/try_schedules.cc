@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/op_kinds.h"
@@ -47,12 +48,6 @@ struct FittedWork {
   const SharedWork& shared;
 };
 
-double peak_of(const BubbleReport& report) {
-  double peak = 0;
-  for (const RankReport& rank : report.ranks) peak = std::max(peak, rank.peak.activations);
-  return peak;
-}
-
 bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
@@ -78,7 +73,7 @@ Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
     tried.steps.push_back(static_cast<double>(report.makespan) + outside);
   for (const double step : tried.steps) tried.mean += step;
   tried.mean /= static_cast<double>(tried.steps.size());
-  tried.peak = peak_of(report);
+  tried.peak = find_highest_peak(report).activations;
   return tried;
 }
 

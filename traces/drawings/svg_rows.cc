@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
+#include "sim/analysis/highest_peak.h"
 #include "traces/drawings/columns.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -32,10 +32,8 @@ class Rows {
         program_(record.program),
         timeline_(record.timeline),
         layout_(layout),
-        palette_(palette) {
-    for (const RankReport& rank : record.report.ranks)
-      highest_peak_ = std::max(highest_peak_, rank.peak.activations);
-  }
+        palette_(palette),
+        highest_peak_(find_highest_peak(record.report).activations) {}
 
   void draw(std::int32_t rank) {
     if (layout_.pitch >= kLabelPitch || rank % kShared == 0)
@@ -169,7 +167,7 @@ class Rows {
   const Timeline& timeline_;
   const SvgLayout& layout_;
   const Palette& palette_;
-  double highest_peak_ = 0;
+  double highest_peak_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/analysis/conclusions.h"
+#include "sim/analysis/highest_peak.h"
 #include "sim/ir/bytes_text.h"
 #include "traces/reports/held_text.h"
 #include "traces/reports/parts_text.h"
@@ -140,31 +141,25 @@ class RankTable {
 
   /// Adds peaks in micro-batches, and in the unit of --mem and in bytes where those differ.
   void add_peaks(std::vector<TableColumn>& columns) const {
-    double highest = 0;
-    double highest_units = 0;
-    Bytes highest_bytes = 0;
-    bool own_unit = false;
-    for (const RankReport& rank : report_.ranks) {
-      highest = std::max(highest, rank.peak.activations);
-      highest_units = std::max(highest_units, rank.peak.units);
-      highest_bytes = std::max(highest_bytes, rank.peak.bytes.value_or(0));
-      own_unit = own_unit || rank.peak.units != rank.peak.activations;
-    }
+    const HighestPeak highest = find_highest_peak(report_);
+    const bool own_unit = std::any_of(
+        report_.ranks.begin(), report_.ranks.end(),
+        [](const RankReport& rank) { return rank.peak.units != rank.peak.activations; });
     columns.push_back(column(
         "peak", [](const RankReport& rank) { return format_amount(rank.peak.activations); },
-        format_amount(highest)));
+        format_amount(highest.activations)));
     columns.push_back(column(
         "at", [&](const RankReport& rank) { return op_at(rank.peak); }, ""));
     columns.back().left = true;
     if (own_unit)
       columns.push_back(column(
           "units", [](const RankReport& rank) { return format_amount(rank.peak.units); },
-          format_amount(highest_units)));
-    if (highest_bytes > 0)
+          format_amount(highest.units)));
+    if (highest.bytes.value_or(0) > 0)
       columns.push_back(column(
           "memory",
           [](const RankReport& rank) { return format_bytes(rank.peak.bytes.value_or(0)); },
-          format_bytes(highest_bytes)));
+          format_bytes(*highest.bytes)));
   }
 
   std::string op_at(const Peak& peak) const {

@@ -7,15 +7,15 @@
 #include <optional>
 #include <tuple>
 
+#include "sim/analysis/relative_times.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kRare = 0.05;  ///< as a fraction of the samples
-constexpr double kOutside = 5;  ///< in robust standard deviations
-constexpr double kMadOfNormal = 1.4826;
+constexpr double kRare = 0.05;      ///< as a fraction of the samples
+constexpr double kOutside = 5;      ///< in robust standard deviations
 constexpr double kMinSigma = 1e-6;  ///< below it is rounding
 constexpr std::size_t kFewestSteps = 3;
 constexpr double kMinChange = 0.01;
@@ -174,7 +174,7 @@ std::vector<double> find_excess(std::span<const OpSample> samples) {
 std::vector<bool> find_long_samples(const std::vector<double>& excess, double most, double least) {
   std::vector<double> sizes;
   for (const double value : excess) sizes.push_back(std::abs(std::log(value)));
-  const double spread = kMadOfNormal * quantile(std::move(sizes), 50);
+  const double spread = robust_deviation(std::move(sizes));
   const double limit = std::max(std::log(least), kOutside * spread);
   std::vector<bool> found;
   for (const double value : excess) found.push_back(std::log(value) > limit);

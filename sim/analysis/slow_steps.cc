@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/analysis/relative_times.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr double kSlowRelativeTime = 1.1;
 constexpr double kOutside = 4;  ///< in robust standard deviations
-constexpr double kMadOfNormal = 1.4826;
 constexpr std::size_t kFewestSteps = 4;
 constexpr std::size_t kFewestOfTrend = 6;
 constexpr double kGrown = 1.05;       ///< from the first to the last step
@@ -50,27 +50,13 @@ Table relative_to_usual(Table times) {
   return times;
 }
 
-/// Divides the times of every worker by the median of the other ranks of its replica.
-Table relate_to_ranks(const Table& relative, std::size_t ranks) {
-  Table relative_times = relative;
-  for (std::size_t worker = 0; worker < relative.size(); ++worker)
-    for (std::size_t step = 0; step < relative[worker].size(); ++step) {
-      std::vector<double> others;
-      const std::size_t first = worker / ranks * ranks;
-      for (std::size_t other = first; other < first + ranks; ++other)
-        if (other != worker) others.push_back(relative[other][step]);
-      relative_times[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
-    }
-  return relative_times;
-}
-
 /// The relative time beyond the usual spread.
 double find_least_unusual(const Table& relative_times) {
   std::vector<double> sizes;
   for (const std::vector<double>& of_worker : relative_times)
     for (const double relative_time : of_worker)
-      sizes.push_back(std::abs(std::log(std::max(relative_time, 1e-9))));
-  return std::exp(kOutside * kMadOfNormal * quantile(std::move(sizes), 50));
+      sizes.push_back(std::abs(std::log(std::max(relative_time, kMinRelativeTime))));
+  return std::exp(kOutside * robust_deviation(std::move(sizes)));
 }
 
 /// Spearman's correlation of some values with their order.
@@ -102,7 +88,7 @@ Growth fit_growth(const std::vector<double>& relative_times) {
   double square = 0;
   for (std::size_t step = 0; step < relative_times.size(); ++step) {
     const double apart = static_cast<double>(step) - middle;
-    const double log = std::log(std::max(relative_times[step], 1e-9));
+    const double log = std::log(std::max(relative_times[step], kMinRelativeTime));
     mean += log / static_cast<double>(relative_times.size());
     product += apart * log;
     square += apart * apart;

@@ -17,14 +17,13 @@ namespace {
 
 constexpr double kSlow = 1.02;
 constexpr double kMinChange = 0.01;  ///< from step to step, as a standard deviation
-constexpr double kMadOfNormal = 1.4826;
 
 /// The logarithms of relative times, less their mean.
 std::vector<double> spread_of(const std::vector<double>& relative_times) {
   std::vector<double> logs;
   double mean = 0;
   for (const double relative_time : relative_times) {
-    logs.push_back(std::log(std::max(relative_time, 1e-9)));
+    logs.push_back(std::log(std::max(relative_time, kMinRelativeTime)));
     mean += logs.back() / static_cast<double>(relative_times.size());
   }
   for (double& log : logs) log -= mean;
@@ -36,7 +35,7 @@ double find_usual_change(const std::vector<std::vector<double>>& relative_times)
   std::vector<double> sizes;
   for (const std::vector<double>& one : relative_times)
     for (const double log : spread_of(one)) sizes.push_back(std::abs(log));
-  return kMadOfNormal * quantile(std::move(sizes), 50);
+  return robust_deviation(std::move(sizes));
 }
 
 /// Whether relative times differ from step to step by more than the usual change explains, but for
@@ -140,7 +139,7 @@ double Workers::factor(std::size_t replica, const Op& op) const {
   return compared_.at({replica, StageKind{op.stage, op.kind}}).factor;
 }
 
-Workers::RelativeTimes Workers::find_relative_times() const {
+RelativeTimes Workers::find_relative_times() const {
   const auto ranks = static_cast<std::size_t>(steps_.front().front().program.ranks);
   RelativeTimes relative_times(replicas_ * ranks);
   for (const ReplicatedStep& step : steps_)
@@ -157,20 +156,6 @@ Workers::RelativeTimes Workers::find_relative_times() const {
                                                                          : 1);
     }
   return relative_times;
-}
-
-Workers::RelativeTimes Workers::relate_to_ranks(const RelativeTimes& relative_times) const {
-  const std::size_t ranks = relative_times.size() / replicas_;
-  RelativeTimes related = relative_times;
-  for (std::size_t worker = 0; worker < relative_times.size(); ++worker)
-    for (std::size_t step = 0; step < steps_.size(); ++step) {
-      std::vector<double> others;
-      const std::size_t first = worker / ranks * ranks;
-      for (std::size_t other = first; other < first + ranks; ++other)
-        if (other != worker) others.push_back(relative_times[other][step]);
-      related[worker][step] /= std::max(quantile(std::move(others), 50), 1e-9);
-    }
-  return related;
 }
 
 std::vector<bool> Workers::find_changing_replicas(const RelativeTimes& relative_times) const {
@@ -194,10 +179,10 @@ std::vector<bool> Workers::find_changing_replicas(const RelativeTimes& relative_
 
 void Workers::compare_steps() {
   const RelativeTimes relative_times = find_relative_times();
-  const RelativeTimes related = relate_to_ranks(relative_times);
+  const std::size_t ranks = relative_times.size() / replicas_;
+  const RelativeTimes related = relate_to_ranks(relative_times, ranks);
   const std::vector<bool> changing = find_changing_replicas(relative_times);
   const double usual = find_usual_change(related);
-  const std::size_t ranks = relative_times.size() / replicas_;
   for (std::size_t at = 0; at < relative_times.size(); ++at) {
     const std::size_t replica = at / ranks;
     if (!changing[replica] && !is_changing(related[at], usual)) continue;

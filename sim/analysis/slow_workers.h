@@ -11,6 +11,7 @@
 
 #include "sim/analysis/causes.h"
 #include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/relative_times.h"
 
 namespace bubblescope::inline sim {
 
@@ -46,12 +47,8 @@ class Workers {
   static Comparison compare(const std::vector<std::vector<Nanos>>& of_replicas,
                             std::size_t replica);
   double factor(std::size_t replica, const Op& op) const;
-  using RelativeTimes =
-      std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
   /// How many times as long each worker takes as its stages do in the other replicas.
   RelativeTimes find_relative_times() const;
-  /// The same beside the other ranks of its replica, whose micro-batches are as long.
-  RelativeTimes relate_to_ranks(const RelativeTimes& relative_times) const;
   /// [replica]: whether its ranks have a common relative time that differs from step to step by
   /// more than chance and unlike that of the other replicas.
   std::vector<bool> find_changing_replicas(const RelativeTimes& relative_times) const;

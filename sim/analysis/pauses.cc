@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/analysis/mean.h"
+#include "sim/ir/awaits_message.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
@@ -67,12 +68,6 @@ bool lacks_messages(const ObservedStep& step) {
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (is_message(step.program.instructions[id]) && step.duration_of(id) > 0) return false;
   return true;
-}
-
-bool awaits_message(const Program& program, InstructionId id) {
-  const auto awaited = program.dependencies_of(id);
-  return std::any_of(awaited.begin(), awaited.end(),
-                     [&](InstructionId on) { return is_message(program.instructions[on]); });
 }
 
 /// Calls visit(id, instruction, gap, kind) for every compute op.

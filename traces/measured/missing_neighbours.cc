@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/awaits_message.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::traces {
@@ -81,12 +82,6 @@ class Neighbours {
   std::map<std::pair<std::int32_t, std::int32_t>, std::map<OpKind, Nanos>> least_delays_;
   std::array<std::vector<Nanos>, 2> durations_;  ///< of forwards, and of backwards
 };
-
-bool awaits_message(const Program& program, InstructionId id) {
-  const auto awaited = program.dependencies_of(id);
-  return std::any_of(awaited.begin(), awaited.end(),
-                     [&](InstructionId other) { return is_message(program.instructions[other]); });
-}
 
 /// How long the last rank waits before its first backward, in the step where it waits least; 0
 /// where a message brings it a gradient, as on a V.

@@ -10,6 +10,7 @@
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
 #include "sim/analysis/pair_times.h"
+#include "traces/json/link_uses.h"
 
 namespace bubblescope::traces {
 
@@ -128,16 +129,6 @@ void write_critical_path(JsonWriter& json, const BubbleReport& report, const Pro
   json.end_array();
 }
 
-void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
-  json.line(1).key("links").begin_array();
-  for (const LinkUse& link : links) {
-    json.line(1).begin_object().member("name", link.name).member("bytes", link.bytes);
-    json.member("busy_ns", link.busy).member("shared_ns", link.shared);
-    json.member("utilization", link.utilization).end_object();
-  }
-  json.end_array();
-}
-
 void write_noise(JsonWriter& json, const StepTimes& times) {
   json.line(1).key("noise").begin_object().member("seeds", times.makespans.size());
   json.member("p50_ns", times.p50).member("p95_ns", times.p95).member("mean_ns", times.mean);
@@ -199,7 +190,7 @@ std::string write_report_json(const BubbleReport& report, const Program& program
   if (report.period) json.line(1).member("period_ns", *report.period);
   write_ranks(json, report, program);
   write_critical_path(json, report, program, timeline);
-  if (!report.links.empty()) write_links(json, report.links);
+  if (!report.links.empty()) write_links(json.line(1).key("links"), report.links, 1);
   if (report.parts) write_parts(json, *report.parts);
   if (report.noise) write_noise(json, *report.noise);
   if (report.serving) write_serving(json, *report.serving);

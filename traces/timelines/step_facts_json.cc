@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/range.h"
+#include "traces/json/link_uses.h"
 #include "traces/timelines/made_with.h"
 #include "traces/timelines/memory_json.h"
 #include "traces/timelines/parts_json.h"
@@ -26,16 +27,6 @@ bool has_contention(const Timeline& timeline) {
   for (std::size_t id = 0; id < timeline.uncontended.size(); ++id)
     if (timeline.uncontended[id] != timeline.end[id] - timeline.start[id]) return true;
   return false;
-}
-
-void write_links(JsonWriter& json, const std::vector<LinkUse>& links) {
-  json.line(1).key("links").begin_array();
-  for (const LinkUse& link : links) {
-    json.line(2).begin_object().member("name", link.name).member("bytes", link.bytes);
-    json.member("busy_ns", link.busy).member("shared_ns", link.shared);
-    json.member("utilization", link.utilization).end_object();
-  }
-  json.end_array();
 }
 
 /// A link carries no more in a step than its bandwidth lets it while it is busy.
@@ -114,7 +105,7 @@ void write_step_facts(JsonWriter& json, const StepRecord& record) {
   if (!is_plain(report.memory, report.shape))
     write_memory_json(json.line(1).key("memory"), report.memory);
   if (report.parts) write_parts_json(json.line(1).key("parts"), *report.parts);
-  if (!report.links.empty()) write_links(json, report.links);
+  if (!report.links.empty()) write_links(json.line(1).key("links"), report.links, 2);
   write_timeline_facts(json, record.timeline);
 }
 

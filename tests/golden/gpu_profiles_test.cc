@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_paths.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

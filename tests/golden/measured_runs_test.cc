@@ -14,7 +14,7 @@
 #include "tools/commands/step_clocks.h"
 #include "tools/inputs/config.h"
 #include "tools/inputs/predict.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

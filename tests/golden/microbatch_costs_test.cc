@@ -12,7 +12,7 @@
 #include "tests/golden/reference_data.h"
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

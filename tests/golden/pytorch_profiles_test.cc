@@ -13,7 +13,7 @@
 
 #include "tests/golden/reference_data.h"
 #include "tests/support/command.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

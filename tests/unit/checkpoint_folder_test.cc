@@ -11,7 +11,7 @@
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/support/malformed.h"
 #include "tests/support/test_paths.h"
 #include "traces/costs/cost_file_writer.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {

@@ -16,7 +16,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace {
 

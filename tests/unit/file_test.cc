@@ -1,4 +1,6 @@
 // Whole files: reading, writing, compression, and what happens when they are not available.
+#include "traces/files/file.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

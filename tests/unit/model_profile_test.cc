@@ -8,7 +8,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/malformed.h"
 #include "tests/support/temporary_folder.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/command.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/sanitized.h"
 #include "tools/command.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -14,7 +14,7 @@
 #include "tools/flags/options.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/json/json_writer.h"
 #include "traces/workloads/check_workload.h"
 #include "traces/workloads/workload.h"

@@ -17,7 +17,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/job_summary.h"
 #include "traces/json/json_writer.h"
 #include "traces/reports/read_report.h"

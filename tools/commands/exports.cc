@@ -13,6 +13,7 @@
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
 #include "tools/print.h"
+#include "traces/files/file.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tools {

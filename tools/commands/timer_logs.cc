@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tools {
 

@@ -16,7 +16,7 @@
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
 #include "traces/files/descriptor.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::traces {
 

@@ -15,7 +15,7 @@
 #include "traces/costs/noise_entry.h"
 #include "traces/costs/part_entries.h"
 #include "traces/costs/stage_entries.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
 namespace bubblescope::traces {

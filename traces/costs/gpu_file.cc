@@ -3,7 +3,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/model/fit_gemm_rate.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
 namespace bubblescope::traces {

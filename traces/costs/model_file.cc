@@ -10,7 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
 namespace bubblescope::traces {

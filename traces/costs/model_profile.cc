@@ -11,7 +11,7 @@
 #include "sim/ir/error.h"
 #include "traces/costs/aceso_profile.h"
 #include "traces/costs/cost_file.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::traces {
 

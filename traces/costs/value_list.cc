@@ -8,7 +8,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
 

@@ -11,6 +11,7 @@
 // predictions.
 #pragma once
 
+#include "traces/files/file.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::traces {

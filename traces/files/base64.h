@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::traces {
 

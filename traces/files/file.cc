@@ -1,4 +1,6 @@
 // Writes whole files, compressed where the name ends in .gz.
+#include "traces/files/file.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,7 +13,6 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/descriptor.h"
-#include "traces/files/format.h"
 #include "traces/files/gzip.h"
 #include "traces/files/replacement.h"
 

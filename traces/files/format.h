@@ -18,6 +18,7 @@
 #include "sim/model/timing.h"
 #include "traces/files/assumptions.h"
 #include "traces/files/cause_words.h"
+#include "traces/files/file.h"
 #include "traces/files/job_summary.h"
 #include "traces/files/worker_map.h"
 
@@ -82,9 +83,6 @@ struct ReportSet {
   CausesInWords causes = {};  ///< of these steps; neither causes nor a remark: not known
 };
 
-/// Receives the content of a file piece by piece.
-using Sink = std::function<void(std::string_view piece)>;
-
 /// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
 struct TimelineFormat {
   std::string name;  ///< the flag without its dashes
@@ -98,16 +96,5 @@ struct TimelineFormat {
   /// For formats with several steps in one file, which is never in memory as a whole.
   std::function<void(const ReportSet&, const Sink&)> stream = {};
 };
-
-/// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
-std::string read_file(const std::string& path);
-
-/// Writes a whole file through a temporary one and a rename, so that no reader sees half of it;
-/// "-" is stdout; names ending in .gz are packed. Throws Error: Fault::kUsage where the path cannot
-/// be created, Fault::kMachine where the content cannot be written (disk full).
-void write_file(const std::string& path, std::string_view content);
-
-/// The same for content in pieces: `produce` is called once and writes to its sink.
-void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
 
 }  // namespace bubblescope::traces

@@ -15,7 +15,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/descriptor.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/gzip.h"
 #include "traces/files/input_limit.h"
 

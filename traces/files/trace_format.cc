@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/no_pipeline.h"
 
 namespace bubblescope::traces {

@@ -20,7 +20,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/recompute.h"
 #include "sim/model/recompute_modules.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/replacement.h"
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"

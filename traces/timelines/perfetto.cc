@@ -24,6 +24,7 @@
 
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/idle.h"
+#include "traces/files/file.h"
 #include "traces/files/format.h"
 #include "traces/json/json_string.h"
 #include "traces/text/palette.h"

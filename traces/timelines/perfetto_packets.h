@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/ir/units.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/protobuf.h"
 
 namespace bubblescope::traces {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/files/file.h"
 #include "traces/files/format.h"
 #include "traces/timelines/timeline_file.h"
 

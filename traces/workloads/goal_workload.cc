@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "sim/ir/plain_text.h"
-#include "traces/files/format.h"
+#include "traces/files/file.h"
 #include "traces/files/quote.h"
 #include "traces/workloads/workload.h"
 

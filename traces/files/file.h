@@ -1,0 +1,24 @@
+// Reads and writes whole files, "-" for stdin and stdout; names ending in .gz are packed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace bubblescope::traces {
+
+/// Receives the content of a file piece by piece.
+using Sink = std::function<void(std::string_view piece)>;
+
+/// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
+std::string read_file(const std::string& path);
+
+/// Writes a whole file through a temporary one and a rename, so that no reader sees half of it;
+/// "-" is stdout; names ending in .gz are packed. Throws Error: Fault::kUsage where the path cannot
+/// be created, Fault::kMachine where the content cannot be written (disk full).
+void write_file(const std::string& path, std::string_view content);
+
+/// The same for content in pieces: `produce` is called once and writes to its sink.
+void write_file(const std::string& path, const std::function<void(const Sink&)>& produce);
+
+}  // namespace bubblescope::traces

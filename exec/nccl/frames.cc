@@ -45,7 +45,7 @@ std::uint64_t max_payload_bytes(FrameKind kind) {
     case FrameKind::kHello:
     case FrameKind::kWelcome: return 256;
     case FrameKind::kRefusal:
-    case FrameKind::kControl: return 2 * kMaxTextBytes;
+    case FrameKind::kControl: return 2 * kMaxFailureText;
     case FrameKind::kClock: return sizeof(std::int64_t);
     case FrameKind::kGone: return sizeof(std::int32_t);
     case FrameKind::kShutdown: return 0;

@@ -49,9 +49,6 @@ Blob to_bytes(const Frame& frame);
 /// own limit applies.
 std::uint64_t max_payload_bytes(FrameKind kind);
 
-/// The longest text of a failure or a refusal. Longer ones are cut by the sender.
-inline constexpr std::size_t kMaxTextBytes = 8192;
-
 /// Splits a stream of bytes into frames. Its memory grows with the bytes received, not with the
 /// announced sizes.
 class FrameReader {

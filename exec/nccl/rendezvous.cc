@@ -139,7 +139,7 @@ class RankAcceptor {
       ++refused_;
       reason_ = error.what();
       BlobWriter writer;
-      writer.write_text(reason_.substr(0, kMaxTextBytes));
+      writer.write_text(reason_.substr(0, kMaxFailureText));
       send_frame(caller.connection.socket, FrameKind::kRefusal, writer.take());
     }
     return true;

@@ -19,9 +19,6 @@ constexpr Nanos kHeartbeatsPerTimeout = 8;
 /// The minimum timeout for the beginning of a step. On a busy machine the processes reach it at
 /// different times.
 constexpr Nanos kMinBeginTimeout = 5'000'000'000;
-/// The longest text of a failure; a control frame cannot hold more (kMaxTextBytes in
-/// exec/nccl/frames.h).
-constexpr std::size_t kMaxFailureText = 8192;
 
 struct ControlHeader {
   std::uint32_t step = 0;

@@ -9,6 +9,7 @@
 //   both get: payloads {"a", "b", empty}, gone {false, false, true}
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,6 +36,10 @@ enum class MessageTag : std::uint8_t {
   kGather,    ///< payloads of a gather
   kShutdown,  ///< the coordinator has finished
 };
+
+/// The longest text that says why a process cannot continue or may not join. The sender cuts longer
+/// ones, so transports can refuse larger control messages.
+inline constexpr std::size_t kMaxFailureText = 8192;
 
 struct Message {
   std::int32_t from = 0;

@@ -25,8 +25,7 @@ void* load_module(const ModuleFile& file) {
   throw Error(Fault::kMachine, file.user + file.unloadable + " (" + dlerror() + ")");
 }
 
-void* find_symbol(void* module, const ModuleFile& file, const char* name) {
-  if (void* const found = dlsym(module, name)) return found;
+void refuse_module(const ModuleFile& file, const char* name) {
   throw Error(Fault::kMachine,
               file.path + " has no " + name +
                   "; build and install the program and its module from the same source");

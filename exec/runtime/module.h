@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "exec/runtime/library_call.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -24,12 +25,15 @@ std::string find_module(const std::string& name);
 /// Loads a module and never unloads it. Throws Error (Fault::kMachine) that says what to do.
 void* load_module(const ModuleFile& file);
 
-/// Finds a function of a loaded module. Throws Error if there is none of this name.
-void* find_symbol(void* module, const ModuleFile& file, const char* name);
+/// Throws Error: the module has no function of this name.
+[[noreturn]] void refuse_module(const ModuleFile& file, const char* name);
 
+/// Finds a function of a loaded module. Throws Error if there is none of this name.
 template <class Function>
 Function* find_function(void* module, const ModuleFile& file, const char* name) {
-  return reinterpret_cast<Function*>(find_symbol(module, file, name));
+  Function* function = nullptr;
+  if (!find_call(module, name, function)) refuse_module(file, name);
+  return function;
 }
 
 /// Loads a module that exports one function, `opener`, which returns a table of calls, or null and

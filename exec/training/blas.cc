@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "exec/runtime/library_call.h"
+
 namespace bubblescope::exec {
 
 namespace {
@@ -12,11 +14,6 @@ namespace {
 #ifndef BUBBLESCOPE_OPENBLAS
 #define BUBBLESCOPE_OPENBLAS ""
 #endif
-
-template <class Function>
-Function find_function(void* library, const char* name) {
-  return reinterpret_cast<Function>(dlsym(library, name));
-}
 
 /// The library is never unloaded: its own threads and exit handlers live in it.
 Blas open_blas() {
@@ -26,11 +23,11 @@ Blas open_blas() {
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
   Blas blas;
-  blas.multiply = find_function<GemmFunction>(library, "cblas_sgemm");
-  if (blas.multiply == nullptr) return {};
-  if (const auto set = find_function<void (*)(int)>(library, "openblas_set_num_threads")) set(1);
-  const auto describe = find_function<const char* (*)()>(library, "openblas_get_config");
-  blas.name = describe != nullptr ? describe() : "OpenBLAS";
+  if (!find_call(library, "cblas_sgemm", blas.multiply)) return {};
+  void (*set_threads)(int) = nullptr;
+  if (find_call(library, "openblas_set_num_threads", set_threads)) set_threads(1);
+  const char* (*describe)() = nullptr;
+  blas.name = find_call(library, "openblas_get_config", describe) ? describe() : "OpenBLAS";
   return blas;
 }
 

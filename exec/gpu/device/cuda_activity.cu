@@ -1,6 +1,6 @@
 // CUPTI activity records. The library comes with the toolkit and is loaded only for --activity.
 #include "exec/gpu/device/cuda_calls.cuh"
-#include "exec/gpu/library_call.h"
+#include "exec/runtime/library_call.h"
 
 #if __has_include(<cupti.h>)
 #include <cupti.h>

@@ -1,7 +1,7 @@
 // Loads cuBLASLt.
 #include "exec/gpu/device/cuda_blas.cuh"
 #include "exec/gpu/device/cuda_calls.cuh"
-#include "exec/gpu/library_call.h"
+#include "exec/runtime/library_call.h"
 
 namespace bubblescope::exec {
 

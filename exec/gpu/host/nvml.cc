@@ -1,7 +1,7 @@
 // Loads NVML.
 #include "exec/gpu/host/nvml.h"
 
-#include "exec/gpu/library_call.h"
+#include "exec/runtime/library_call.h"
 
 namespace bubblescope::exec {
 

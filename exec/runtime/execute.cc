@@ -97,8 +97,13 @@ bool StepSeries::run(bool is_measured) {
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options) {
   StepSeries series(program, backend, source, options.after_step);
-  for (std::int32_t step = -options.warmup; step < options.steps; ++step)
-    if (!series.run(step >= 0)) break;
+  for (std::int32_t step = -options.warmup; step < options.steps; ++step) {
+    const bool is_measured = step >= 0;
+    if (is_measured && options.begin_measured) options.begin_measured();
+    const bool runs = series.run(is_measured);
+    if (is_measured && options.end_measured) options.end_measured();
+    if (!runs) break;
+  }
   return std::move(series).take();
 }
 

@@ -18,6 +18,9 @@ struct ExecuteOptions {
   std::int32_t steps = 1;   ///< measured steps
   /// Called after every step, including warm-up, while no lane runs; may be empty.
   std::function<void()> after_step;
+  /// Called before and after every measured step, also one that breaks down; may be empty.
+  std::function<void()> begin_measured = {};
+  std::function<void()> end_measured = {};
 };
 
 /// The reason why an execution ended early.

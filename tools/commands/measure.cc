@@ -109,14 +109,11 @@ TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
   const Models models = load_models(schedule, context.options);
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::DeviceMonitor monitor(exec::open_nvml(), job.buses);
-  exec::StepSeries series(program, *job.backend, exec::find_backend(context.run.backend).name, {});
-  for (std::int32_t step = -context.run.warmup; step < context.run.steps; ++step) {
-    if (step >= 0) monitor.begin_step();
-    const bool runs = series.run(step >= 0);
-    if (step >= 0) monitor.end_step();
-    if (!runs) break;
-  }
-  exec::Execution execution = std::move(series).take();
+  exec::ExecuteOptions options{context.run.warmup, context.run.steps, {}};
+  options.begin_measured = [&monitor] { monitor.begin_step(); };
+  options.end_measured = [&monitor] { monitor.end_step(); };
+  exec::Execution execution =
+      exec::execute(program, *job.backend, exec::find_backend(context.run.backend).name, options);
   if (execution.breakdown)
     throw Error(
         execution.breakdown->fault,

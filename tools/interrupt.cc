@@ -1,6 +1,7 @@
 // Keeps one check per thread, and one note of a signal.
 #include "tools/interrupt.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -11,12 +12,8 @@ namespace {
 thread_local std::function<void()> current_check;
 
 /// It is global because a signal handler can reach nothing else.
-volatile std::sig_atomic_t interrupted = 0;
-
-void note(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);
-}
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // else no signal handler may set it
 
 }  // namespace
 
@@ -31,20 +28,27 @@ void check_interrupt() {
   if (current_check) current_check();
 }
 
-InterruptCatcher::InterruptCatcher() {
-  sigaction(SIGINT, nullptr, &before_);
-  if (before_.sa_handler == SIG_IGN) return;  // as in the background jobs of scripts
+InterruptCatcher::InterruptCatcher(std::vector<int> signals, IgnoredSignals ignored) {
+  interrupted = false;
   struct sigaction action {};
-  action.sa_handler = note;
-  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends the program
+  for (const int signal : signals) {
+    struct sigaction& before = before_[signal];
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN || ignored == IgnoredSignals::kAreCaught)
+      sigaction(signal, &action, nullptr);
+  }
 }
 
 InterruptCatcher::~InterruptCatcher() {
-  sigaction(SIGINT, &before_, nullptr);
-  interrupted = 0;
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+  interrupted = false;
 }
 
-bool is_interrupted() { return interrupted != 0; }
+bool is_interrupted() { return interrupted; }
+
+const std::atomic<bool>& interrupt_note() { return interrupted; }
 
 void end_by_interrupt() {
   std::signal(SIGINT, SIG_DFL);

@@ -2,8 +2,13 @@
 // does.
 #pragma once
 
-#include <csignal>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <vector>
 
 namespace bubblescope::tools {
 
@@ -26,21 +31,29 @@ bool has_interrupt_check();
 /// without one, and on other threads.
 void check_interrupt();
 
-/// While it lives, Ctrl-C is noted for is_interrupted() instead of ending the program; a second one
-/// ends it. Where Ctrl-C was ignored, it still is.
+/// Signals that were ignored before an InterruptCatcher was made, as Ctrl-C is in the background
+/// jobs of scripts.
+enum class IgnoredSignals : std::uint8_t { kStayIgnored, kAreCaught };
+
+/// While it lives, its signals are noted for is_interrupted() instead of ending the program; a
+/// second one ends it. At most one may live at a time.
 class InterruptCatcher {
  public:
-  InterruptCatcher();
+  explicit InterruptCatcher(std::vector<int> signals = {SIGINT},
+                            IgnoredSignals ignored = IgnoredSignals::kStayIgnored);
   ~InterruptCatcher();
   InterruptCatcher(const InterruptCatcher&) = delete;
   InterruptCatcher& operator=(const InterruptCatcher&) = delete;
 
  private:
-  struct sigaction before_ {};
+  std::map<int, struct sigaction> before_;  ///< by signal
 };
 
-/// Whether a living InterruptCatcher has noted Ctrl-C.
+/// Whether the living InterruptCatcher has noted a signal.
 bool is_interrupted();
+
+/// The note that is_interrupted() reads, for the executor, which waits for it on many threads.
+const std::atomic<bool>& interrupt_note();
 
 /// Ends the program as Ctrl-C does without an InterruptCatcher, so that shells see it.
 [[noreturn]] void end_by_interrupt();

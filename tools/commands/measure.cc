@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <utility>
 
@@ -16,10 +15,6 @@ namespace bubblescope::tools {
 
 namespace {
 
-std::atomic<bool> interrupted = false;
-
-constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
-
 /// A thread that does not come back from a library cannot be unwound.
 [[noreturn]] void end_program(const std::string& why) {
   print_error(why);
@@ -28,16 +23,11 @@ constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
 
 }  // namespace
 
-BackendSession::BackendSession(const RunOptions& run) {
-  interrupted = false;
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (std::size_t at = 0; at < kSignals.size(); ++at)
-    sigaction(kSignals[at], &action, &before_[at]);
+BackendSession::BackendSession(const RunOptions& run)
+    : catcher_({SIGINT, SIGTERM}, IgnoredSignals::kAreCaught) {
   const exec::BackendDef& def = exec::find_backend(run.backend);
   if (def.join)
-    processes_ = def.join({run.timeout, &interrupted, end_program});
+    processes_ = def.join({run.timeout, &interrupt_note(), end_program});
   else
     processes_ = std::make_unique<exec::Processes>();
 }
@@ -51,20 +41,13 @@ bool BackendSession::reports() {
   return false;
 }
 
-BackendSession::~BackendSession() {
-  heartbeat_.reset();
-  processes_.reset();
-  for (std::size_t at = 0; at < kSignals.size(); ++at)
-    sigaction(kSignals[at], &before_[at], nullptr);
-}
-
 exec::WaitMode wait_mode_of(WorkKind work) {
   return work == WorkKind::kSleep ? exec::WaitMode::kSleep : exec::WaitMode::kSpin;
 }
 
 exec::BackendRequest make_backend_request(exec::Work work, const RunContext& context) {
   exec::BackendRequest request{std::move(work), context.options.injections};
-  request.limits = {context.run.timeout, &interrupted};
+  request.limits = {context.run.timeout, &interrupt_note()};
   return request;
 }
 

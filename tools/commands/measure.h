@@ -1,9 +1,6 @@
 // The walk of one measurement: a Program -> a backend -> Timeline -> BubbleReport.
 #pragma once
 
-#include <signal.h>
-
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +14,7 @@
 #include "tools/commands/checkpoints.h"
 #include "tools/flags/run_options.h"
 #include "tools/inputs/predict.h"
+#include "tools/interrupt.h"
 
 namespace bubblescope::tools {
 
@@ -65,7 +63,6 @@ struct RunContext {
 class BackendSession {
  public:
   explicit BackendSession(const RunOptions& run);
-  ~BackendSession();
   BackendSession(const BackendSession&) = delete;
   BackendSession& operator=(const BackendSession&) = delete;
 
@@ -76,7 +73,7 @@ class BackendSession {
   bool reports();
 
  private:
-  std::array<struct sigaction, 2> before_;
+  InterruptCatcher catcher_;  ///< outlives the processes, which read its note
   std::unique_ptr<exec::Processes> processes_;
   std::optional<exec::Heartbeat> heartbeat_;
 };

@@ -88,11 +88,16 @@ std::vector<Cause> find_exposed_collectives(const ReadSteps& read) {
   return traces::find_exposed_collectives(read.works, read.whole_steps);
 }
 
+/// The numbers that the trace has for the replicas, without repetition.
+std::vector<std::int32_t> list_replicas(const std::vector<traces::MeasuredStep>& steps) {
+  std::set<std::int32_t> numbers;
+  for (const traces::MeasuredStep& step : steps) numbers.insert(step.replica);
+  return {numbers.begin(), numbers.end()};
+}
+
 /// Gives the workers the numbers that the trace has for their replicas.
 void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Iterations& iterations) {
-  std::set<std::int32_t> known;
-  for (const traces::MeasuredStep& step : steps) known.insert(step.replica);
-  const std::vector<std::int32_t> numbers(known.begin(), known.end());
+  const std::vector<std::int32_t> numbers = list_replicas(steps);
   const auto name = [&](std::int32_t& replica) {
     replica = numbers.at(static_cast<std::size_t>(replica));
   };
@@ -188,6 +193,7 @@ BubbleReport report_step(const traces::MeasuredStep& step, const MemoryRequest& 
 /// Finds what the steps have in common, and what makes them long.
 traces::Iterations compare_steps(const ReadSteps& read, const std::vector<BubbleReport>& reports) {
   traces::Iterations iterations;
+  iterations.replicas = std::ssize(list_replicas(read.steps));
   std::vector<ObservedStep> observed;
   for (const traces::MeasuredStep& step : read.steps) {
     const BubbleReport& report = reports[observed.size()];

@@ -114,9 +114,7 @@ void write_slowdown(JsonWriter& json, const Iterations& iterations) {
 
 }  // namespace
 
-bool has_replicas(const Iterations& iterations) {
-  return !iterations.whole_steps.empty() && iterations.whole_steps.size() < iterations.rows.size();
-}
+bool has_replicas(const Iterations& iterations) { return iterations.replicas > 1; }
 
 namespace {
 
@@ -307,7 +305,7 @@ std::string write_whole_step_text(const Iterations& iterations) {
   const bool adds_detail = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
     return step.whole != step.pipeline;
   });
-  if (steps.empty() || (!adds_detail && steps.size() == iterations.rows.size())) return {};
+  if (steps.empty() || (!adds_detail && !has_replicas(iterations))) return {};
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(

@@ -29,6 +29,7 @@
 // replica's whole step, or of its makespan if the trace has only the pipeline's ops.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ struct BetweenSteps {
 /// All measured steps of one pipeline.
 struct Iterations {
   std::vector<IterationRow> rows;  ///< at least one
+  std::int64_t replicas = 1;       ///< of the pipeline, that the steps were measured on
   /// Empty if steps are incomplete, or if there are no conclusions.
   std::optional<StragglerReport> stragglers;
   /// Also empty if steps lack a replica, or if no cause can be identified.

@@ -17,7 +17,7 @@ CauseEvidence::CauseEvidence(std::span<const ReplicatedStep> measured)
       chance(find_chance(samples, noise.noise)),
       drift(find_drift(samples)) {
   if (steps.front().size() < 2) return;
-  workers = std::make_shared<const Workers>(steps);
+  workers.emplace(steps);
   slow_workers = workers->slow(chance.between_replicas);
 }
 
@@ -33,9 +33,8 @@ bool CauseEvidence::is_slow(const Worker& worker) const {
 }
 
 Mend CauseEvidence::mend_worker(const Cause& worker) const {
-  return [of_replicas = workers, worker](const ReplicatedStep& step,
-                                         std::vector<Durations>& durations) {
-    of_replicas->mend(step, worker, durations);
+  return [this, worker](const ReplicatedStep& step, std::vector<Durations>& durations) {
+    workers->mend(step, worker, durations);
   };
 }
 

@@ -2,7 +2,6 @@
 // speeds have changed for good, and which workers are slow.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,12 +17,14 @@ namespace bubblescope::inline sim {
 struct CauseEvidence {
   /// Refers to the steps.
   explicit CauseEvidence(std::span<const ReplicatedStep> measured);
+  CauseEvidence(const CauseEvidence&) = delete;
+  CauseEvidence& operator=(const CauseEvidence&) = delete;
 
   /// Whether a worker's own speed has changed for good.
   bool has_drifted(const Worker& worker) const;
   /// Whether it is one of `slow_workers`.
   bool is_slow(const Worker& worker) const;
-  /// Makes a slow worker, or all that the cause has, as fast as the others.
+  /// Makes a slow worker, or all that the cause has, as fast as the others. Refers to the evidence.
   Mend mend_worker(const Cause& worker) const;
   /// Divides the durations of every sample's ops by its factor.
   Mend shorten(std::span<const double> factors) const;
@@ -33,8 +34,7 @@ struct CauseEvidence {
   FittedNoise noise;
   Chance chance;
   std::optional<Drift> drift;
-  /// Null with one replica, which has nothing to compare with.
-  std::shared_ptr<const Workers> workers;
+  std::optional<Workers> workers;  ///< empty with one replica, which nothing is compared with
   std::vector<Cause> slow_workers;
 };
 

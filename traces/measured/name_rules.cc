@@ -222,6 +222,11 @@ struct NameRules::Rules {
   std::vector<Rule> all;
 };
 
+NameRules::NameRules() = default;
+NameRules::~NameRules() = default;
+NameRules::NameRules(NameRules&&) noexcept = default;
+NameRules& NameRules::operator=(NameRules&&) noexcept = default;
+
 NameRules NameRules::parse(std::string_view text, const std::string& file) {
   const JsonFile json(text, file);
   const JsonNode root = json.root();
@@ -230,7 +235,7 @@ NameRules NameRules::parse(std::string_view text, const std::string& file) {
   const JsonNode list = root.at("rules");
   if (list.size() == 0 || list.size() > kMaxRules)
     list.refuse(fmt::format("must have 1 to {} rules", kMaxRules));
-  auto rules = std::make_shared<Rules>();
+  auto rules = std::make_unique<Rules>();
   for (std::size_t at = 0; at < list.size(); ++at) rules->all.push_back(parse_rule(list[at]));
   NameRules made;
   made.rules_ = std::move(rules);
@@ -258,10 +263,10 @@ std::optional<NameMeaning> NameRules::find(std::string_view name) const {
 }
 
 const NameMeaning& NameMatcher::find(std::string_view name) {
-  if (!rules_.empty()) {
+  if (rules_ != nullptr) {
     const auto known = ruled_.find(std::string(name));
     if (known != ruled_.end()) return known->second;
-    std::optional<NameMeaning> meaning = rules_.find(name);
+    std::optional<NameMeaning> meaning = rules_->find(name);
     if (!meaning) meaning = NameMeaning{parse_op_name(name)};
     return ruled_.emplace(name, *meaning).first->second;
   }

@@ -29,11 +29,14 @@ struct NameMeaning {
   bool is_ruled = false;                  ///< a rule decided, not the usual names
 };
 
-/// A set of rules; cheap to copy.
+/// A set of rules; it can be moved, not copied.
 class NameRules {
  public:
   /// Without rules, names have their usual meaning.
-  NameRules() = default;
+  NameRules();
+  ~NameRules();
+  NameRules(NameRules&&) noexcept;
+  NameRules& operator=(NameRules&&) noexcept;
 
   /// Parses a file of rules. Throws Error with the place of the first fault.
   static NameRules parse(std::string_view text, const std::string& file);
@@ -46,14 +49,16 @@ class NameRules {
 
  private:
   struct Rules;
-  std::shared_ptr<const Rules> rules_;
+  std::unique_ptr<const Rules> rules_;
 };
 
 /// Looks names up, first in the rules and then among the known ones. Remembers the answers, because
-/// traces repeat their names.
+/// traces repeat their names. The rules are not copied; without any, names have their usual
+/// meaning.
 class NameMatcher {
  public:
-  explicit NameMatcher(const NameRules* rules = nullptr) : rules_(rules ? *rules : NameRules()) {}
+  explicit NameMatcher(const NameRules* rules = nullptr)
+      : rules_(rules != nullptr && !rules->empty() ? rules : nullptr) {}
 
   /// Valid until the next call.
   const NameMeaning& find(std::string_view name);
@@ -65,7 +70,7 @@ class NameMatcher {
   }
 
  private:
-  NameRules rules_;
+  const NameRules* rules_;  ///< null where there are none
   std::string usual_name_;  ///< of `usual_`
   NameMeaning usual_;
   std::unordered_map<std::string, NameMeaning> ruled_;

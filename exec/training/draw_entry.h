@@ -12,7 +12,8 @@
 
 namespace bubblescope::exec {
 
-/// Scrambles a counter: the output function of SplitMix64.
+/// Scrambles a counter: the output function of SplitMix64. It is mix() of sim/ir/mix.h once more,
+/// because devices call it as well.
 BUBBLESCOPE_ON_HOST_AND_DEVICE constexpr std::uint64_t scramble(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;

@@ -4,28 +4,26 @@
 #include <cstddef>
 #include <cstring>
 
+#include "sim/ir/mix.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15U;
-
-/// The output function of SplitMix64. It is a bijection, so no difference is ever lost.
-std::uint64_t mix(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return (bits ^ (bits >> 31)) + kStep;
-}
+/// The output function of SplitMix64 maps 0 to itself, so a state of 0 would stay 0 for as many
+/// words of zeros as follow; a constant is added. Both are bijections, so no difference between two
+/// states is ever lost.
+std::uint64_t mix_state(std::uint64_t bits) { return mix(bits) + 0x9e3779b97f4a7c15U; }
 
 }  // namespace
 
 std::uint64_t digest(std::string_view bytes, std::uint64_t before) {
-  std::uint64_t state = mix(before ^ bytes.size());
+  std::uint64_t state = mix_state(before ^ bytes.size());
   while (!bytes.empty()) {
     std::uint64_t word = 0;
     const std::size_t count = bytes.size() < sizeof word ? bytes.size() : sizeof word;
     std::memcpy(&word, bytes.data(), count);
-    state = mix(state ^ word);
+    state = mix_state(state ^ word);
     bytes.remove_prefix(count);
   }
   return state;

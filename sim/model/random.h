@@ -4,15 +4,9 @@
 
 #include <cstdint>
 
-namespace bubblescope::inline sim {
+#include "sim/ir/mix.h"
 
-/// The output function of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
-/// Generators", 2014): every input bit affects every output bit.
-constexpr std::uint64_t mix(std::uint64_t bits) {
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
-  return bits ^ (bits >> 31);
-}
+namespace bubblescope::inline sim {
 
 /// Element `number` of the SplitMix64 sequence that starts at `key`.
 constexpr std::uint64_t draw(std::uint64_t key, std::uint64_t number) {

@@ -133,8 +133,7 @@ void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOpti
   if (!costs.same_stages || costs.divisible || !costs.stage_kinds.empty()) return;
   print_message(
       "bubblescope: the costs hold for each stage, so {} with {} stages trains a smaller model "
-      "than "
-      "{} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
+      "than {} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
       by_stages.begin()->second, by_stages.begin()->first, by_stages.rbegin()->second,
       by_stages.rbegin()->first);
 }

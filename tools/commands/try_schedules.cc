@@ -206,8 +206,7 @@ std::string try_other_ends(const FittedWork& work, const Prediction& tried, trac
   if (others.empty()) return "";
   return fmt::format(
       "; the first and the last count as having {}; with {} micro-batches the step is {}, which "
-      "its "
-      "interval covers",
+      "its interval covers",
       summary_of(kStageEnds, work.costs.ends), tried.schedule->shape.microbatches, others);
 }
 

@@ -70,8 +70,7 @@ void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) 
   print_message(
       "bubblescope: on {} ranks {} has at most the bubble of 1f1b with up to {} micro-batches, and "
       "with {} where forwards and backwards differ by a factor of 2 at most; with {}, 1f1b may "
-      "have "
-      "less\n",
+      "have less\n",
       shape.ranks, def.name, shape.ranks, 2 * std::int64_t{shape.ranks}, shape.microbatches);
 }
 

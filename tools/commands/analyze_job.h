@@ -59,8 +59,8 @@ struct Analysis {
 };
 
 /// Analyzes the steps. Memory is counted as their files say, in micro-batches, or as requested.
-/// Costs and tries are missing where the steps are not trusted. Throws Error if
-/// costs are asked for and no step has all its replicas.
+/// Costs and tries are missing where the steps are not trusted. Throws Error if costs are asked for
+/// and no step has all its replicas.
 Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options);
 
 }  // namespace bubblescope::tools

@@ -48,9 +48,8 @@ struct MeasuredFindings {
 };
 
 /// Writes the files that were asked for, which record the command line, and what was found where
-/// steps were measured and a format shows it. Several steps share one
-/// file where its format can hold them; else each has its own, with the step's name before the
-/// ending.
+/// steps were measured and a format shows it. Several steps share one file where its format can
+/// hold them; else each has its own, with the step's name before the ending.
 void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
                    const std::string& command, const MeasuredFindings& findings = {});
 

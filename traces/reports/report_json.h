@@ -18,15 +18,14 @@
 //
 // If the report has no conclusions, bubble, idle_by_cause_ns, critical_path and lower_bound_ns are
 // null. On the critical path, `by_kind_ns` divides ops of pairs whose parts interleave
-// (pair_times.h). `peak_at` is the op at which peak_chunks is first
-// reached. With a send budget, `peak_outputs` is the most outputs that a rank holds until their
-// sends end, and `peak_output_bytes` the most bytes of them; with an unshard lookahead,
-// `peak_gathered_stages` and `peak_gathered_bytes` are the same of gathered weights;
-// `peak_memory_bytes` includes both. `max_slack_ns` is the largest slack of the rank's
-// instructions. Schedules without flushes have "warmup":3,"staleness":3,"weight_versions":4 per
-// rank, "weight_bytes" of all these versions if the cost file gives them, and `period_ns` before
-// lower_bound_ns. If messages share links, these come before lower_bound_ns, the most utilized
-// first:
+// (pair_times.h). `peak_at` is the op at which peak_chunks is first reached. With a send budget,
+// `peak_outputs` is the most outputs that a rank holds until their sends end, and
+// `peak_output_bytes` the most bytes of them; with an unshard lookahead, `peak_gathered_stages` and
+// `peak_gathered_bytes` are the same of gathered weights; `peak_memory_bytes` includes both.
+// `max_slack_ns` is the largest slack of the rank's instructions. Schedules without flushes have
+// "warmup":3,"staleness":3,"weight_versions":4 per rank, "weight_bytes" of all these versions if
+// the cost file gives them, and `period_ns` before lower_bound_ns. If messages share links, these
+// come before lower_bound_ns, the most utilized first:
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
 // With --arrivals, with noise, and with --sensitivity:

@@ -96,11 +96,11 @@ StepActivity activity_of_step(const ActivityLog& log, std::int64_t step, const T
 /// parameters and our namespace. Returns other names unchanged.
 std::string kernel_name(const std::string& compiled);
 
-/// "activity: 96 kernels, 12 copies, 4 memory sets; their ops take 12.4 ms, 3.1 % of it in
-/// launch gaps
-/// activity: most time in attention_kernel<float> (45.0 %), ...". The second line lists the three
-/// longest-running kernels with their share of all kernel time. A third line appears if records are
-/// missing.
+///   activity: 96 kernels, 12 copies, 4 memory sets; their ops take 12.4 ms, 3.1 % in launch gaps
+///   activity: most time in attention_kernel<float> (45.0 %), ...
+///
+/// The second line lists the three longest-running kernels with their share of all kernel time. A
+/// third line appears if records are missing.
 std::string to_string(const StepActivity& activity);
 
 }  // namespace bubblescope::exec

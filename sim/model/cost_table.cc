@@ -12,6 +12,7 @@
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
 #include "sim/model/traffic.h"
+#include "sim/model/transfer_limit.h"
 
 namespace bubblescope::inline sim {
 
@@ -98,10 +99,9 @@ Bytes saved_bytes(const StageEntry& entry, Recompute recompute, const SavedFract
 
 /// A bit takes 1 / bandwidth_gbps nanoseconds.
 Nanos copy_time(const CopyEntry& copy, Bytes bytes) {
-  constexpr double kMaxTime = 1e15;
   if (!copy.bandwidth_gbps) return copy.latency;
   const double transfer = std::ceil(8.0 * static_cast<double>(bytes) / *copy.bandwidth_gbps);
-  if (transfer > kMaxTime)
+  if (transfer > kMaxTransferNanos)
     throw Error("/copy/bandwidth_gbps: a copy takes longer than 10 days; correct it, or the bytes");
   return copy.latency + static_cast<Nanos>(transfer);
 }

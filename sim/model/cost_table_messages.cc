@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/cost_lists.h"
 #include "sim/model/message_costs.h"
+#include "sim/model/transfer_limit.h"
 
 namespace bubblescope::inline sim {
 
@@ -21,9 +22,8 @@ double bytes_nanos(const LinkSpeed& speed, Bytes bytes) {
 }
 
 Nanos time_of_bytes(const LinkSpeed& speed, Bytes bytes) {
-  constexpr double kMaxTime = 1e15;
   const double time = bytes_nanos(speed, bytes);
-  if (time > kMaxTime)
+  if (time > kMaxTransferNanos)
     throw Error("a message takes longer than 10 days; correct its bytes or its bandwidth");
   return static_cast<Nanos>(time);
 }

@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/shape.h"
+#include "sim/model/transfer_limit.h"
 #include "traces/costs/cluster_entry.h"
 #include "traces/costs/contention_entry.h"
 #include "traces/costs/cost_lists.h"
@@ -26,7 +27,6 @@ constexpr JsonKey kContended{"contended", "in_company"};
 
 /// A link inherits from "message" what it does not state itself.
 TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
-  constexpr double kMaxTime = 1e15;
   const auto latency = node.find("latency");
   if (latency && !is_list(*latency)) transfer.latency = latency->duration();
   const auto bytes = node.find("bytes");
@@ -38,7 +38,7 @@ TransferEntry read_transfer(const JsonNode& node, TransferEntry transfer) {
   if (transfer.bytes > 0 && transfer.bandwidths.empty())
     node.refuse(
         "has 'bytes' without 'bandwidth_gbps'; add it, or give the whole time as 'latency'");
-  if (transfer.nanos() > kMaxTime)
+  if (transfer.nanos() > kMaxTransferNanos)
     node.refuse("takes longer than 10 days; correct 'bytes' or 'bandwidth_gbps'");
   return transfer;
 }

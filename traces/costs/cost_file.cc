@@ -145,6 +145,12 @@ void read_memory(const JsonNode& root, CostTable& costs) {
     costs.static_bytes.push_back(bytes[rank].bytes());
 }
 
+/// Refuses what needs the times of whole ops.
+[[noreturn]] void refuse_with_parts(const JsonNode& node) {
+  node.refuse(
+      "does not go with parts of ops; remove it, or give the times of whole ops instead of parts");
+}
+
 /// Refuses the stages of a replica, which are not as many as those of the file.
 [[noreturn]] void refuse_stage_count(const JsonNode& stages, const CostTable& costs) {
   if (costs.same_stages)
@@ -154,7 +160,6 @@ void read_memory(const JsonNode& root, CostTable& costs) {
   stages.refuse("must have as many entries as " + costs.places.counted_by);
 }
 
-/// Reads the kinds of stages, after the replicas, with which they do not go.
 void read_devices(const JsonNode& root, CostTable& costs) {
   if (const auto gap = root.find("op_gap")) costs.op_gap = gap->duration();
   if (const auto clock = root.find("sm_mhz")) costs.sm_mhz = clock->positive_number();
@@ -163,6 +168,7 @@ void read_devices(const JsonNode& root, CostTable& costs) {
   costs.kind_weights = read_kind_contention(root);
 }
 
+/// Reads the kinds of stages, after the replicas, with which they do not go.
 void read_stage_kinds(const JsonNode& root, CostTable& costs) {
   const auto kinds = root.find("stage_kinds");
   if (!kinds) return;
@@ -173,10 +179,7 @@ void read_stage_kinds(const JsonNode& root, CostTable& costs) {
     kinds->refuse(
         "goes with stages whose values all micro-batches and replicas share; leave it, or lists "
         "and 'replicas', out");
-  if (!costs.parts.stages.empty())
-    kinds->refuse(
-        "does not go with parts of ops; remove it, or give the times of whole ops instead of "
-        "parts");
+  if (!costs.parts.stages.empty()) refuse_with_parts(*kinds);
 }
 
 /// Reads how the first and the last stage differ from the others, also by its old key.
@@ -201,10 +204,7 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto replicas = root.find("replicas")) {
     if (has_lists(costs))
       replicas->refuse("goes with values that all micro-batches share; leave it or the lists out");
-    if (!costs.parts.stages.empty())
-      replicas->refuse(
-          "does not go with parts of ops; remove it, or give the times of whole ops instead of "
-          "parts");
+    if (!costs.parts.stages.empty()) refuse_with_parts(*replicas);
     if (replicas->size() == 0) replicas->refuse("is empty; give one object per replica");
     for (std::size_t replica = 0; replica < replicas->size(); ++replica) {
       const JsonNode node = (*replicas)[replica];
@@ -222,10 +222,7 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
   if (const auto time = root.find("outside_pipeline")) costs.outside_pipeline = time->duration();
   if (const auto divisible = root.find("divisible")) {
     costs.divisible = divisible->boolean();
-    if (costs.divisible && !costs.parts.stages.empty())
-      divisible->refuse(
-          "does not go with parts of ops; remove it, or give the times of whole ops instead of "
-          "parts");
+    if (costs.divisible && !costs.parts.stages.empty()) refuse_with_parts(*divisible);
     if (costs.divisible && has_lists(costs))
       divisible->refuse("goes with values that all micro-batches share; leave it or the lists out");
     const bool own_messages = any_stage_has(costs, &StageEntry::message_bytes) ||
@@ -287,11 +284,13 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "measured"});
   CostTable costs;
   costs.file = file;
+  // Each of these looks at what those before it have read, with which it may not go.
   costs.parts.contention = read_lane_contention(root);
   read_stages(root, costs);
   read_measured_step(root, costs);
   read_stage_kinds(root, costs);
   read_messages(root, costs);
+  // The rest is independent.
   if (const auto norm = root.find("norm")) costs.norm = norm->duration();
   read_copy(root, costs);
   read_memory(root, costs);

@@ -27,9 +27,10 @@ Schedule build_1f1b(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = (m+p-1) (F + B) + 2 (p-1) c + 2 c floor((m-1) (p-1) / p) Rank 0 has p micro-batches in
-/// flight, and their round trip takes p (F + B) + 2 (p-1) c, so messages cost time in every round,
-/// not only in the warm-up and the drain.
+/// T = (m+p-1) (F + B) + 2 (p-1) c + 2 c floor((m-1) (p-1) / p)
+///
+/// Rank 0 has p micro-batches in flight, and their round trip takes p (F + B) + 2 (p-1) c, so
+/// messages cost time in every round, not only in the warm-up and the drain.
 Claims claim_1f1b(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

@@ -227,7 +227,8 @@ InterruptedStep interrupt_step(const Prediction& healthy, const RankLoss& loss,
   InterruptedStep interrupted{cost_until_end(step), past.lost_work()};
   UpdateOptions in_any_order = update;
   in_any_order.in_any_order = true;
-  time_step(step, rest.program, rest.waits, in_any_order);  // from which ranks choose
+  // Ranks choose from the ops of this program, whose updates have no order yet.
+  time_step(step, rest.program, rest.waits, in_any_order);
   for (const ReadyPriority policy : kLossPolicies) {
     const std::vector<Nanos>& durations = step.timing.durations;
     const ReadyRules rules = make_ready_rules(

@@ -77,9 +77,10 @@ std::vector<StageEntry> stages_of(const std::vector<Measurement>& measurements,
                      measured_memory(schedule, run));
 }
 
-/// Adds messages and, on devices that ranks share, contention.
-CalibratedCosts with_company(CalibratedCosts costs, const std::vector<Measurement>& measurements,
-                             const CostRequest& request) {
+/// Adds the times of messages or, on devices that ranks share, those of contention.
+CalibratedCosts with_messages_or_contention(CalibratedCosts costs,
+                                            const std::vector<Measurement>& measurements,
+                                            const CostRequest& request) {
   const RunOptions& run = request.context.run;
   if (request.contention && measurements[0].ranks_per_device > 1)
     return with_contention(std::move(costs), measurements, request.context);
@@ -119,7 +120,7 @@ CalibratedCosts make_measured_costs(std::vector<Measurement> measurements,
   costs.measured = {measurements[0].backend, measurements[0].work, measurements[0].device,
                     calibration};
   costs.table = with_copies(std::move(costs.table), measurements[0], memory, request.context);
-  costs = with_company(std::move(costs), measurements, request);
+  costs = with_messages_or_contention(std::move(costs), measurements, request);
   if (schedule->pipelines == 1)
     costs.table.stage_kinds =
         make_stage_kinds(wider.empty() ? costs.table.stages : stages_of(wider, run));

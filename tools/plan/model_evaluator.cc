@@ -250,7 +250,8 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   config.moves = choose_moves(options);
   ModelCosts& costs = config.costs.emplace<ModelCosts>();
   costs.on = planner_.on(configuration);
-  // The balanced split stands for the best of its kin, which simulate takes too.
+  // A balanced split is only where the search for one begins: as in simulate, it is replaced by the
+  // split near it with the shortest step.
   LayerCounts& given = configuration.split == LayerSplit::kBalanced
                            ? costs.balanced
                            : costs.on.parallel.layers_of_stage;

@@ -43,14 +43,12 @@ constexpr const char* kAnalyzeExample =
     "example: where do the bubbles of a real run come from?\n"
     "  bubblescope analyze rank0.json.gz rank1.json.gz rank2.json.gz rank3.json.gz\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --trace step.json && bubblescope analyze step.json\n"
-    "TRACE is Chrome json (ours; StragglerAnalysis'; PyTorch's profiler, whose ops are named "
-    "PP:0F3\n"
-    "as PyTorch's pipelining does), an Nsight Systems sqlite export with such NVTX ranges, or "
-    "what\n"
-    "--save or --timeline wrote. Several files are the ranks of one pipeline, or more "
-    "iterations.\n"
-    "Where names are your own, --rules FILE says what they mean. A log with Megatron-LM's or\n"
-    "DeepSpeed's timers is reported as far as it tells. docs/traces.md has all formats.\n"
+    "TRACE is Chrome json (ours; StragglerAnalysis'; PyTorch's profiler, whose ops\n"
+    "are named PP:0F3 as PyTorch's pipelining does), an Nsight Systems sqlite export\n"
+    "with such NVTX ranges, or what --save or --timeline wrote. Several files are\n"
+    "the ranks of one pipeline, or more iterations. Where names are your own,\n"
+    "--rules FILE says what they mean. A log with Megatron-LM's or DeepSpeed's\n"
+    "timers is reported as far as it tells. docs/traces.md has all formats.\n"
     "example: what would this run take with another schedule?\n"
     "  bubblescope analyze trace/ --try zb-h1,interleaved -m 8,16 --split-b 0.5\n";
 
@@ -179,7 +177,7 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   add_parsed(
       app,
       {"--split-b", "the input gradient's fraction of backwards that were never split, such as 0.5",
-       "PERCENT"},
+       "FRACTION"},
       [&](const std::string& text) { options.job.split_backward = parse_fraction(text, 1); });
   TryOptions& tries = options.job.tries;
   add_parsed(
@@ -229,7 +227,8 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   AnalyzeOptions options;
   std::vector<std::string> conditions;
   app.add_option("TRACE", options.paths, "trace files or folders of them, - for stdin")->required();
-  app.add_option("--rules", options.rules, "a file that says what the names in the traces mean");
+  app.add_option("--rules", options.rules, "a file that says what the names in the traces mean")
+      ->type_name("FILE");
   add_memory_options(app, options.memory.memory);
   add_format_option(app, options.format, {"text", "json", "csv"});
   add_export_options(app, options.exports);

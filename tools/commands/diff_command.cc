@@ -34,9 +34,9 @@ constexpr const char* kDiffExample =
     "  bubblescope simulate 1f1b  --pp 4 -m 8 --save old.json\n"
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --save new.json\n"
     "  bubblescope diff old.json new.json --fail-if 'makespan_ns_change>0.01'\n"
-    "FILES are what --save wrote, or what --format json or csv printed. A condition can name "
-    "every\n"
-    "number of B as in the table, or with the suffix _change its relative change against A.\n";
+    "A and B are what --save wrote, or what --format json or csv printed. A\n"
+    "condition can name every number of B as in the table, or with the suffix\n"
+    "_change its relative change against A.\n";
 constexpr std::size_t kShownShifts = 10;
 
 /// One of the two files: its values, and its step if it has one.

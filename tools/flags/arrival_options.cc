@@ -40,7 +40,8 @@ void add_policy_option(CommandFlags& app, PredictOptions& options) {
 
 void add_arrival_options(CommandFlags& app, PredictOptions& options) {
   app.add_option("--arrivals", options.arrivals_file,
-                 "a file with the time at which every micro-batch arrives, from the step's start");
+                 "a file with the time at which every micro-batch arrives, from the step's start")
+      ->type_name("FILE");
   add_policy_option(app, options);
 }
 

@@ -217,14 +217,11 @@ void add_parts(CostModel& model, const CostTable& table, const Schedule& schedul
     StageCost& cost =
         model.stages[static_cast<std::size_t>(std::int64_t{key.stage} * model.slices + key.slice)];
     const Nanos time = model.parts.runs[run].time;
-    switch (key.kind) {
-      case OpKind::kForward: cost.forward = time; break;
-      case OpKind::kBackward: cost.backward = time; break;
-      case OpKind::kInputGrad: cost.input_grad = time; break;
-      case OpKind::kWeightGrad: cost.weight_grad = time; break;
-      case OpKind::kRecompute: cost.recompute = time; break;
-      default: break;
-    }
+    if (key.kind == OpKind::kForward) cost.forward = time;
+    if (key.kind == OpKind::kBackward) cost.backward = time;
+    if (key.kind == OpKind::kInputGrad) cost.input_grad = time;
+    if (key.kind == OpKind::kWeightGrad) cost.weight_grad = time;
+    if (key.kind == OpKind::kRecompute) cost.recompute = time;
   }
 }
 

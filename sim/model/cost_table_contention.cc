@@ -25,8 +25,23 @@ std::optional<Nanos> uncontended(const StageEntry& entry, std::size_t kind) {
     case OpKind::kInputGrad: return entry.input_grad;
     case OpKind::kWeightGrad: return entry.weight_grad;
     case OpKind::kRecompute: return entry.recompute ? entry.recompute : entry.selective_recompute;
-    default: return {};
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
+    case OpKind::kEvict:
+    case OpKind::kLoad:
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
+    case OpKind::kWaitReduceGrad:
+    case OpKind::kIdle: break;
   }
+  return {};
 }
 
 /// A full backward without an entry takes as long as its two halves, as it does without contention.

@@ -153,8 +153,20 @@ std::optional<OpKind> kind_of(CostKey key) {
     case CostKey::kInputGrad: return OpKind::kInputGrad;
     case CostKey::kWeightGrad: return OpKind::kWeightGrad;
     case CostKey::kRecompute: return OpKind::kRecompute;
-    default: return {};
+    case CostKey::kSelectiveRecompute:
+    case CostKey::kOverlappedPair:
+    case CostKey::kEvict:
+    case CostKey::kLoad:
+    case CostKey::kEvictToRank:
+    case CostKey::kLoadFromRank:
+    case CostKey::kSaved:
+    case CostKey::kReleasedByInputGrad:
+    case CostKey::kCheckpoint:
+    case CostKey::kSelectiveCheckpoint:
+    case CostKey::kMessageLatency:
+    case CostKey::kMessageBytes: break;
   }
+  return {};
 }
 
 }  // namespace

@@ -91,8 +91,20 @@ std::optional<Nanos> time_of(const StageEntry& entry, CostKey key) {
     case CostKey::kInputGrad: return entry.input_grad;
     case CostKey::kWeightGrad: return entry.weight_grad;
     case CostKey::kRecompute: return entry.recompute;
-    default: return {};
+    case CostKey::kSelectiveRecompute:
+    case CostKey::kOverlappedPair:
+    case CostKey::kEvict:
+    case CostKey::kLoad:
+    case CostKey::kEvictToRank:
+    case CostKey::kLoadFromRank:
+    case CostKey::kSaved:
+    case CostKey::kReleasedByInputGrad:
+    case CostKey::kCheckpoint:
+    case CostKey::kSelectiveCheckpoint:
+    case CostKey::kMessageLatency:
+    case CostKey::kMessageBytes: break;
   }
+  return {};
 }
 
 /// Reads the parts of ops by their kind. A duration beside them must be that of the parts.

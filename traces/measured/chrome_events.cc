@@ -170,7 +170,19 @@ class EventReader : public JsonVisitor {
       case EventKey::kProcess: event_.pid = value; break;
       case EventKey::kThread: event_.tid = value; break;
       case EventKey::kFlow: event_.flow = parse_number<std::int64_t>(value).value_or(-1); break;
-      default: break;
+      case EventKey::kStart:
+      case EventKey::kDuration:
+      case EventKey::kArgs:
+      case EventKey::kCorrelation:
+      case EventKey::kRunningNumber:
+      case EventKey::kGroup:
+      case EventKey::kGroupRanks:
+      case EventKey::kPeer:
+      case EventKey::kOp:
+      case EventKey::kStep:
+      case EventKey::kMicrobatch:
+      case EventKey::kChunk:
+      case EventKey::kOther: break;
     }
   }
 
@@ -187,7 +199,15 @@ class EventReader : public JsonVisitor {
       case EventKey::kGroupRanks: event_.group_ranks = value; break;
       case EventKey::kPeer: event_.peer = number(); break;
       case EventKey::kRunningNumber: take_running_number(number()); break;
-      default: break;
+      case EventKey::kCategory:
+      case EventKey::kPhase:
+      case EventKey::kProcess:
+      case EventKey::kThread:
+      case EventKey::kStart:
+      case EventKey::kDuration:
+      case EventKey::kFlow:
+      case EventKey::kArgs:
+      case EventKey::kOther: break;
     }
   }
 

@@ -160,8 +160,22 @@ std::optional<DeviceWorkKind> kind_of_work(Activity activity) {
     case Activity::kTransfer:
     case Activity::kCollective: return DeviceWorkKind::kTransfer;
     case Activity::kMessageKernel: return DeviceWorkKind::kMessage;
-    default: return {};
+    case Activity::kCall:
+    case Activity::kAutograd:
+    case Activity::kGradientFlow:
+    case Activity::kGradientEnd:
+    case Activity::kSend:
+    case Activity::kReceive:
+    case Activity::kPendingReceive:
+    case Activity::kStep:
+    case Activity::kDataLoader:
+    case Activity::kOptimizer:
+    case Activity::kBarrier:
+    case Activity::kHostCollective:
+    case Activity::kLaunch:
+    case Activity::kCopyCall: break;
   }
+  return {};
 }
 
 DeviceRecording find_device_recording(const ChromeEvents& events) {

@@ -17,8 +17,21 @@ PoolChange change_of(const SlicePool& pool, OpKind kind) {
     case OpKind::kBackward: return pool.input_grad.then(pool.weight_grad);
     case OpKind::kEvict: return {-pool.kept, 0};
     case OpKind::kLoad: return {pool.kept, pool.kept};
-    default: return {};
+    case OpKind::kSendForward:
+    case OpKind::kRecvForward:
+    case OpKind::kSendBackward:
+    case OpKind::kRecvBackward:
+    case OpKind::kWaitSendForward:
+    case OpKind::kWaitSendBackward:
+    case OpKind::kUnshard:
+    case OpKind::kReshard:
+    case OpKind::kReduceGrad:
+    case OpKind::kNorm:
+    case OpKind::kOptimizer:
+    case OpKind::kWaitReduceGrad:
+    case OpKind::kIdle: break;
   }
+  return {};
 }
 
 }  // namespace

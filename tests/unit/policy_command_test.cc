@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -40,6 +41,17 @@ tools::Arguments with(tools::Arguments arguments, const tools::Arguments& more) 
   return arguments;
 }
 
+/// Whether most of five runs agree with a prediction; no more run than it takes to tell. A busy
+/// machine may notice the end of an op too late, but not in most runs.
+bool agrees_mostly(const tools::Arguments& run, const std::function<bool(const Json&)>& agrees) {
+  constexpr int kMajority = 3;
+  int agreeing = 0;
+  int others = 0;
+  while (agreeing < kMajority && others < kMajority)
+    ++(agrees(report_of(tools::run_run, run)) ? agreeing : others);
+  return agreeing == kMajority;
+}
+
 TEST(PolicyCommand, RunsInThePredictedOrder) {
   // Backwards first: the last rank alternates in place of four forwards and then four backwards. No
   // two ops become ready at nearly the same time.
@@ -47,16 +59,13 @@ TEST(PolicyCommand, RunsInThePredictedOrder) {
                               "--b",   "13",   "--p2p", "3",  "--policy", "ready:backward"};
   const Json predicted =
       Json::parse(call_command(tools::run_simulate, with(step, {"--format", "json"})).output);
-  bool agrees = false;
-  for (int round = 0; round < 8 && !agrees; ++round) {  // a busy machine may notice an end too late
-    const Json report = report_of(tools::run_run, step);
+  EXPECT_TRUE(agrees_mostly(step, [&](const Json& report) {
     EXPECT_EQ(report["chosen_orders"]["ops"], 24);
     EXPECT_EQ(report["chosen_orders"]["steps"], 3);
     EXPECT_GE(report["chosen_orders"]["steps_as_shown"], 1);
-    agrees = report["chosen_orders"]["moved_ops"] == 6 &&
-             report["ranks"][2]["peak_activations"] == predicted["ranks"][2]["peak_activations"];
-  }
-  EXPECT_TRUE(agrees);
+    return report["chosen_orders"]["moved_ops"] == 6 &&
+           report["ranks"][2]["peak_activations"] == predicted["ranks"][2]["peak_activations"];
+  }));
 }
 
 TEST(PolicyCommand, ChoosesTheOpsOfSerialPairsOneByOne) {
@@ -65,11 +74,11 @@ TEST(PolicyCommand, ChoosesTheOpsOfSerialPairsOneByOne) {
       "--w",       "6",    "--p2p", "3",  "--overlap", "serial", "--policy", "ready:backward"};
   const double predicted = Json::parse(
       call_command(tools::run_simulate, with(step, {"--format", "json"})).output)["makespan_ns"];
-  bool agrees = false;
-  for (int round = 0; round < 8 && !agrees; ++round)
-    agrees = std::abs(report_of(tools::run_run, step)["makespan_ns"].get<double>() / predicted -
-                      1) < 0.01;
-  EXPECT_TRUE(agrees);
+  // There are 53 ops, and 30 run at another place than in the order of the schedule.
+  EXPECT_TRUE(agrees_mostly(step, [&](const Json& report) {
+    return report["chosen_orders"]["moved_ops"] == 30 &&
+           std::abs(report["makespan_ns"].get<double>() / predicted - 1) < 0.01;
+  }));
 }
 
 class SavedPolicyRun : public TemporaryFolder {};

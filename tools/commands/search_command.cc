@@ -11,6 +11,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/inputs/config.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"

@@ -8,6 +8,9 @@
 
 namespace bubblescope::inline sim {
 
+/// The chunks of a rank.
+inline constexpr std::int32_t kMaxChunks = 1024;
+
 /// The stages of one pipeline, without copies and shards: ranks times chunks.
 inline constexpr std::int32_t kMaxBuiltStages = 2 * kMaxRanks;
 

@@ -5,11 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "sim/ir/error.h"
 #include "sim/ir/number.h"
+#include "sim/ir/shape.h"
+#include "sim/ir/size_limits.h"
 #include "sim/model/schedule_refusal.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/readiness.h"
@@ -27,14 +31,19 @@ bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
 
 /// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
 std::vector<std::int32_t> parse_shape(const std::string& text) {
+  constexpr std::array<std::int32_t, 3> kLimits{kMaxRanks, kMaxMicrobatches, kMaxChunks};
   std::vector<std::int32_t> numbers;
-  for (const std::string& word : split(text, 'x')) {
-    const std::int32_t number = parse_number<std::int32_t>(word).value_or(0);
-    if (number < 1) numbers.clear();
-    numbers.push_back(number);
-  }
-  if (numbers.size() != 2 && numbers.size() != 3)
-    throw Error("'" + text + "' is not a shape; write PPxM or PPxMxVPP, such as 4x8,8x32x2");
+  for (const std::string& word : split(text, 'x'))
+    numbers.push_back(parse_number<std::int32_t>(word).value_or(0));
+  const auto is_size = [](std::int32_t number, std::int32_t limit) {
+    return number >= 1 && number <= limit;
+  };
+  if ((numbers.size() != 2 && numbers.size() != 3) ||
+      !std::equal(numbers.begin(), numbers.end(), kLimits.begin(), is_size))
+    throw Error(
+        fmt::format("--shapes: '{}' is not a shape; write PPxM or PPxMxVPP, such as 4x8,8x32x2, "
+                    "with at most {}x{}x{}",
+                    text, kLimits[0], kLimits[1], kLimits[2]));
   return numbers;
 }
 
@@ -84,6 +93,7 @@ std::vector<std::string> names_of(const std::string& list) {
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictOptions& options, RowDetail detail) {
+  for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
   std::vector<ComparedRow> rows;
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
     row.name = std::move(name);

@@ -210,7 +210,7 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
       ->check(microbatches);
   app.add_option("--vpp,--num-virtual-stages-per-pipeline-rank", options.chunks,
                  "stages (chunks) per rank; not needed by schedules with a fixed number of chunks")
-      ->check(InRange(1, 1024));
+      ->check(InRange(1, kMaxChunks));
   app.add_option("--microbatch-group-size,--microbatch-group-size-per-vp-stage", options.group_size,
                  "micro-batches that go through a chunk before the next one")
       ->check(microbatches);

@@ -10,6 +10,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/shape.h"
+#include "sim/ir/size_limits.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"
@@ -59,11 +60,14 @@ RecomputeChoice parse_recompute_choice(const std::string& text) {
               suggestion(find_nearest_name(text, {"none", "selective", "modules", "full"})));
 }
 
-/// Applies the limit of a single schedule.
-void expect_ranks(const std::vector<std::int32_t>& ranks) {
-  if (!ranks.empty() && ranks.back() > kMaxRanks)
+/// Applies the limits of a single schedule.
+void expect_sizes(const Axes& axes) {
+  if (!axes.ranks.empty() && axes.ranks.back() > kMaxRanks)
     throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
-                            ranks.back(), kMaxRanks));
+                            axes.ranks.back(), kMaxRanks));
+  if (!axes.chunks.empty() && axes.chunks.back() > kMaxChunks)
+    throw Error(fmt::format("--vpp {} is more than the {} chunks that a rank may have",
+                            axes.chunks.back(), kMaxChunks));
 }
 
 void add_axes(CommandFlags& app, PlanQuestion& options) {
@@ -242,7 +246,7 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   expect_one_kind_of_cost(app, question);
   expect_no_microbatches(app, question);
   expect_one_cost_source(question.predict);
-  expect_ranks(question.axes.ranks);
+  expect_sizes(question.axes);
   for (const char* flag : {"--cp", "--recompute", "--overlap"})
     if (app.count(flag) > 0) question.given.emplace_back(flag);
   question.words = app.given_words(flags);

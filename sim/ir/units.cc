@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/plain_text.h"
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
@@ -19,6 +20,9 @@ constexpr int kMaxDigits = 26;
 constexpr int kMaxExponent = 999;  // beyond it the value is too large, or 0
 constexpr Millionths kMaxMillionths = Millionths{1} << 52;
 constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'000;
+
+/// A message is a C string, which a NUL of a file would end.
+std::string quoted(std::string_view text) { return "'" + escape_line(text) + "'"; }
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -53,7 +57,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
       if (decimal.digits > 0) ++count;
     }
     if (zeros > 0 || count >= kMaxDigits)
-      throw Error("'" + std::string(text) + "' has more than " + std::to_string(kMaxDigits) +
+      throw Error(quoted(text) + " has more than " + std::to_string(kMaxDigits) +
                   " digits; write fewer");
     decimal.digits = decimal.digits * 10 + static_cast<Wide>(text[at] - '0');
     if (fraction) --decimal.exponent;
@@ -110,11 +114,11 @@ Nanos parse_duration(std::string_view text) {
       if (rest == unit) {
         decimal->exponent += exponent;
         if (const auto nanos = to_integer(*decimal, kMaxDuration)) return *nanos;
-        throw Error("'" + std::string(text) + "' is longer than 100 days");
+        throw Error(quoted(text) + " is longer than 100 days");
       }
   }
-  throw Error("'" + std::string(text) +
-              "' is not a duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
+  throw Error(quoted(text) +
+              " is not a duration; write a number with ns, us, ms or s, such as 18.5us (a bare "
               "number is ms)");
 }
 
@@ -135,16 +139,15 @@ Bytes parse_bytes(std::string_view text) {
     for (const auto& [unit, size] : kUnits)
       if (rest == unit) {
         if (const auto bytes = to_integer(*decimal, kMaxBytes, size)) return *bytes;
-        throw Error("'" + std::string(text) + "' is more than 2^60 bytes");
+        throw Error(quoted(text) + " is more than 2^60 bytes");
       }
   }
   for (const auto& [unit, size] : kUnits)
     if (!unit.empty() && equals_in_any_case(rest, unit))
-      throw Error("'" + std::string(text) + "' is not a size; write the unit as " +
-                  std::string(unit));
+      throw Error(quoted(text) + " is not a size; write the unit as " + std::string(unit));
   throw Error(
-      "'" + std::string(text) +
-      "' is not a size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "
+      quoted(text) +
+      " is not a size; write a number with B, kB, MB, GB or KiB, MiB, GiB (a bare number is "
       "bytes)");
 }
 
@@ -156,11 +159,10 @@ Millionths parse_millionths(std::string_view text) {
   if (decimal && rest.empty()) {
     decimal->exponent += 6;
     if (const auto value = to_integer(*decimal, kMaxMillionths)) return minus ? -*value : *value;
-    throw Error("'" + std::string(text) + "' is too large; " +
-                std::to_string(kMaxMillionths / kWhole) + " is the limit");
+    throw Error(quoted(text) + " is too large; " + std::to_string(kMaxMillionths / kWhole) +
+                " is the limit");
   }
-  throw Error("'" + std::string(text) +
-              "' is not an amount; write a plain number, such as 2 or -0.5");
+  throw Error(quoted(text) + " is not an amount; write a plain number, such as 2 or -0.5");
 }
 
 std::string format_millionths(Millionths amount) {

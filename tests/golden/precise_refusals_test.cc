@@ -183,6 +183,26 @@ TEST(PreciseRefusals, CountTheStagesOfAShape) {
   EXPECT_EQ(run_command("check " + file).status, 0);
 }
 
+TEST(PreciseRefusals, BoundTheShapesOfEveryFlag) {
+  for (const char* shapes : {"2x4,0x1", "70000x1", "2x4x5000", "2x20000000", "2x4x1x1", "2"})
+    expect_usage(std::string("compare gpipe --shapes ") + shapes, "is not a shape; write PPxM");
+  expect_usage("plan --pp 2 -m 4 --vpp 2000", "--vpp 2000 is more than the 1024 chunks");
+}
+
+TEST(PreciseRefusals, NameTheLoss) {
+  const std::string step = "simulate 1f1b --pp 2 -m 4 --replicas 2 --lose rank=0,";
+  expect_usage(step + "at=-1", "--lose: ");
+  expect_usage(step + "detect=1", "--lose: detect= is the time from the loss");
+  expect_usage(step + "rank=1", "--lose: ");
+}
+
+// A NUL ended the message.
+TEST(PreciseRefusals, ShowAllOfWhatTheyQuote) {
+  const std::string file = testing::TempDir() + "arrivals.txt";
+  std::ofstream(file, std::ios::binary) << std::string("1\0002", 3);
+  expect_usage("simulate 1f1b --pp 2 --arrivals " + file, R"('1\x002' is not a duration)");
+}
+
 struct HelpFlags {
   std::set<std::string> known;
   std::set<std::string> mentioned;

@@ -1,5 +1,6 @@
 // Adds the flag of a lost rank.
 #include "sim/ir/error.h"
+#include "tools/flags/choice.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/key_values.h"
 #include "tools/flags/options.h"
@@ -14,8 +15,7 @@ RankLoss parse_loss(const std::string& text, LossKeys keys) {
   RankLoss loss;
   loss.lost.rank = *values.integer("rank", 0);
   if (keys == LossKeys::kRank && (values.find("at") || values.find("detect")))
-    throw Error(
-        "--lose: at= and detect= time the step of the loss, which simulate does; leave them out");
+    throw Error("at= and detect= time the step of the loss, which simulate does; leave them out");
   if (const auto at = values.find("at")) loss.at = parse_duration(*at);
   if (const auto detection = values.find("detect")) loss.detection = parse_duration(*detection);
   if (loss.detection > 0 && !loss.at)
@@ -27,11 +27,11 @@ RankLoss parse_loss(const std::string& text, LossKeys keys) {
 
 void add_loss_option(CommandFlags& app, PredictOptions& options, LossKeys keys) {
   const Heading heading(app, "Shape");
-  app.add_parsed(
-         "--lose",
-         [&options, keys](const std::string& text) { options.loss = parse_loss(text, keys); },
-         "a rank that one of --replicas pipelines has lost; the others run its micro-batches")
-      ->type_name(keys == LossKeys::kRank ? "rank=R" : "rank=R[,at=TIME][,detect=TIME]");
+  add_parsed(app,
+             {"--lose",
+              "a rank that one of --replicas pipelines has lost; the others run its micro-batches",
+              keys == LossKeys::kRank ? "rank=R" : "rank=R[,at=TIME][,detect=TIME]"},
+             [&options, keys](const std::string& text) { options.loss = parse_loss(text, keys); });
 }
 
 PredictOptions take_replicas(PredictOptions options) {

@@ -61,14 +61,10 @@ void note_early_op(const MeasuredStep& step, Corrections& corrections) {
   const std::vector<bool> all(program.size(), true);
   const std::optional<EarlyOp> early = find_earliest_op(program, step.timeline, all);
   if (!early || early->early <= kClocksExact) return;
-  const Instruction& op = program.instructions[early->op];
-  const Instruction& needed = program.instructions[early->needed];
   corrections.note_largest(
       early->early, extent_of(step.timeline),
-      fmt::format("{}{}{} on rank {} begins {} before its input {} on rank {} has ended: clocks "
-                  "differ, or the file was changed; times are used as they are",
-                  step.label, step.label.empty() ? "" : ": ", to_string(op.op), op.rank,
-                  to_text(early->early), to_string(needed.op), needed.rank));
+      fmt::format("{}{}{}; times are used as they are", step.label, step.label.empty() ? "" : ": ",
+                  describe_early_op(*early, program)));
 }
 
 }  // namespace

@@ -249,16 +249,9 @@ void StepBuilder::note_early_op(const DraftStep& draft,
                                 const std::vector<bool>& start_is_observed) {
   const Program& program = draft.step.program;
   const Timeline& timeline = draft.step.timeline;
-  if (const std::optional<EarlyOp> early = find_earliest_op(program, timeline, start_is_observed)) {
-    const Instruction& op = program.instructions[early->op];
-    const Instruction& needed = program.instructions[early->needed];
-    corrections_.note_largest(
-        early->early, extent_of(draft.lanes),
-        fmt::format("{} on rank {} begins {} before its input {} on rank {} has ended: "
-                    "clocks differ, or the file was changed",
-                    to_string(op.op), op.rank, to_text(early->early), to_string(needed.op),
-                    needed.rank));
-  }
+  if (const std::optional<EarlyOp> early = find_earliest_op(program, timeline, start_is_observed))
+    corrections_.note_largest(early->early, extent_of(draft.lanes),
+                              describe_early_op(*early, program));
 }
 
 /// Removes the waiting inside host ranges, and reports ops that still begin too early.

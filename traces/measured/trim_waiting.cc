@@ -1,6 +1,8 @@
 // Walks from every op to the producers of its inputs.
 #include "traces/measured/trim_waiting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace bubblescope::traces {
@@ -49,6 +51,15 @@ std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& 
     });
   }
   return worst;
+}
+
+std::string describe_early_op(const EarlyOp& early, const Program& program) {
+  const Instruction& op = program.instructions[early.op];
+  const Instruction& needed = program.instructions[early.needed];
+  return fmt::format(
+      "{} on rank {} begins {} before its input {} on rank {} has ended: clocks differ, or the "
+      "file was changed",
+      to_string(op.op), op.rank, to_text(early.early), to_string(needed.op), needed.rank);
 }
 
 }  // namespace bubblescope::traces

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -76,7 +77,10 @@ void expect_own_times(const PredictOptions& options, const Shape& shape) {
                                     : "--network, or 'cluster' of the cost file,"));
 }
 
-schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
+/// `shrunk`: what a model's gradients shrink to because larger ones do not fit; nullopt: they do
+/// not.
+schedules::FoundSchedule find_as_asked(const SearchOptions& options,
+                                       std::optional<Gradients> shrunk) {
   ScheduleDef def;
   def.name = "search";
   def.default_chunks = schedules::default_chunks(options.placement);
@@ -91,8 +95,7 @@ schedules::FoundSchedule find_as_asked(const SearchOptions& options) {
   expect_own_times(options.predict, request.shape);
   schedules::SearchGoal goal = goal_of(options);
   Config config = make_config(options.predict);
-  if (options.shrunk)
-    std::get<ModelCosts>(config.costs).on.parallel.shrink_gradients(*options.shrunk);
+  if (shrunk) std::get<ModelCosts>(config.costs).on.parallel.shrink_gradients(*shrunk);
   if (options.predict.model.given())
     goal.find_costs = [&](const std::vector<std::int32_t>& rank_of_stage) {
       return find_costs_before_order(place_on(rank_of_stage, request.shape), config);
@@ -130,22 +133,22 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
 }  // namespace
 
 FoundStep find_and_predict(SearchOptions& options) {
-  const auto find = [&] {
-    schedules::FoundSchedule found = find_as_asked(options);
+  const auto find = [&](std::optional<Gradients> shrunk) {
+    schedules::FoundSchedule found = find_as_asked(options, shrunk);
     TimedStep step = predict(require_valid(found.schedule), options.predict);
     return FoundStep{std::move(found), std::move(step)};
   };
-  FoundStep found = find();
+  FoundStep found = find({});
   const auto gradients_of = [](const FoundStep& each) {
     return each.step.models.placed->on.parallel.gradients;
   };
   if (options.predict.model.given() && !options.predict.model.gradients &&
       gradients_of(found) != resolve_model(options.predict).parallel.gradients) {
-    options.shrunk = gradients_of(found);
-    found = find();
-    if (gradients_of(found) != *options.shrunk) {
-      options.predict.model.gradients = std::exchange(options.shrunk, std::nullopt);
-      found = find();
+    const Gradients shrunk = gradients_of(found);
+    found = find(shrunk);
+    if (gradients_of(found) != shrunk) {
+      options.predict.model.gradients = shrunk;
+      found = find({});
     }
   }
   expect_agreement(found.found, found.step, options.objective);

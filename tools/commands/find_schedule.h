@@ -21,8 +21,6 @@ struct SearchOptions {
   std::optional<Nanos> time_limit;
   std::optional<std::int64_t> effort;  ///< in timed ops, without a time limit
   std::uint64_t seed = 1;
-  /// To which a model's gradients shrink because larger ones do not fit; nullopt: not at all.
-  std::optional<Gradients> shrunk = {};
 };
 
 struct FoundStep {

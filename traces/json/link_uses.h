@@ -1,6 +1,7 @@
 // Writes the traffic over links, as reports and saved steps have it:
-//   [{"name":"nic 0
-//   out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,"utilization":0.21},...]
+//
+//   [{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
+//     "utilization":0.21},...]
 #pragma once
 
 #include <vector>

@@ -21,10 +21,6 @@ namespace {
 /// Lengths that differ by less than this from one iteration to the next are the same.
 constexpr double kSameLength = 0.01;
 
-constexpr std::array<CostKey, kComputeKinds> kKeys{CostKey::kForward, CostKey::kBackward,
-                                                   CostKey::kInputGrad, CostKey::kWeightGrad,
-                                                   CostKey::kRecompute};
-
 /// Identifies an op in every iteration: stage, kind, micro-batch.
 using OpKey = std::tuple<std::int32_t, OpKind, std::int32_t>;
 
@@ -147,12 +143,6 @@ class SliceTimes {
   std::map<SliceKey, std::vector<double>> times_;
 };
 
-std::optional<Nanos> time_of(const StageEntry& stage, OpKind kind) {
-  const std::array<std::optional<Nanos>, kComputeKinds> times{
-      stage.forward, stage.backward, stage.input_grad, stage.weight_grad, stage.recompute};
-  return times[static_cast<std::size_t>(kind)];
-}
-
 /// The entries with a time for every kind that any of them has, as cost files complete them.
 std::vector<StageEntry> complete_entries(std::vector<StageEntry> stages) {
   const auto any = [&](std::optional<Nanos> StageEntry::*time) {
@@ -162,8 +152,7 @@ std::vector<StageEntry> complete_entries(std::vector<StageEntry> stages) {
   const bool has_backward = any(&StageEntry::backward);
   const bool has_recompute = any(&StageEntry::recompute);
   for (StageEntry& stage : stages) {
-    if (has_backward && !stage.backward)
-      stage.backward = stage.input_grad.value_or(0) + stage.weight_grad.value_or(0);
+    if (has_backward && !stage.backward) stage.backward = full_backward(stage).value_or(0);
     if (has_recompute && !stage.recompute) stage.recompute = stage.forward;
   }
   return stages;
@@ -210,10 +199,7 @@ class StageTimes {
 
 /// The list of a stage for one kind of op, whose mean is known.
 CostList make_list(const StageTimes& times, OpKind kind, Nanos mean, const Sizes& sizes) {
-  CostList list{kKeys[static_cast<std::size_t>(kind)],
-                sizes.microbatches,
-                sizes.slices > 1 ? sizes.slices : 0,
-                {}};
+  CostList list{time_key(kind), sizes.microbatches, sizes.slices > 1 ? sizes.slices : 0, {}};
   for (std::int32_t microbatch = 0; microbatch < sizes.microbatches; ++microbatch)
     for (std::int32_t slice = 0; slice < sizes.slices; ++slice)
       list.values.push_back(
@@ -242,9 +228,11 @@ MicrobatchCosts fit_microbatches(std::span<const ReplicatedStep> steps,
     const StageEntry& entry = entries[static_cast<std::size_t>(stage)];
     const StageTimes own(times, entry, stage);
     std::vector<CostList>& lists = costs.lists.emplace_back();
-    for (std::size_t kind = 0; kind < kKeys.size(); ++kind)
-      if (const auto mean = time_of(entry, static_cast<OpKind>(kind)))
-        lists.push_back(make_list(own, static_cast<OpKind>(kind), *mean, sizes));
+    for (std::size_t at = 0; at < kComputeKinds; ++at) {
+      const auto kind = static_cast<OpKind>(at);
+      if (const auto mean = time_of(entry, time_key(kind)))
+        lists.push_back(make_list(own, kind, *mean, sizes));
+    }
   }
   return costs;
 }

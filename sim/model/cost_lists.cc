@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "sim/ir/error.h"
 #include "sim/model/message_costs.h"
@@ -14,21 +12,11 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-MemoryDelta with_saved(const MemoryDelta& delta, Bytes saved) {
-  return {saved, delta.input_grad, -saved - delta.input_grad};
-}
-
-MemoryDelta with_released(const MemoryDelta& delta, Bytes released) {
-  return {delta.forward, -released, released - delta.forward};
-}
-
 /// Divides all values of an entry evenly and keeps those of one slice.
 StageEntry divide(StageEntry entry, std::int32_t slices, std::int32_t slice) {
   entry.forward = part_of(entry.forward, slices, slice);
-  for (auto* time : {&entry.backward, &entry.input_grad, &entry.weight_grad, &entry.recompute,
-                     &entry.selective_recompute, &entry.overlapped_pair, &entry.evict, &entry.load,
-                     &entry.evict_to_rank, &entry.load_from_rank})
-    if (*time) *time = part_of(**time, slices, slice);
+  for (const StageValue& value : kOpTimes.subspan(1))
+    if (auto& time = entry.*value.member) time = part_of(*time, slices, slice);
   for (auto* bytes : {&entry.checkpoint, &entry.selective_checkpoint})
     if (*bytes) **bytes /= slices;
   if (auto& delta = entry.activation_bytes) {
@@ -40,50 +28,6 @@ StageEntry divide(StageEntry entry, std::int32_t slices, std::int32_t slice) {
 }
 
 }  // namespace
-
-std::int64_t CostList::of_sequence(std::int32_t microbatch) const {
-  const std::int64_t count = std::max(slices, 1);
-  const auto first = values.begin() + std::int64_t{microbatches == 0 ? 0 : microbatch} * count;
-  return std::accumulate(first, first + count, std::int64_t{0});
-}
-
-std::int64_t CostList::mean() const {
-  double sum = 0;
-  for (const std::int64_t value : values) sum += static_cast<double>(value);
-  return std::llround(sum / std::max(microbatches, 1));
-}
-
-std::int64_t CostList::largest() const {
-  std::int64_t largest = 0;
-  for (std::int32_t microbatch = 0; microbatch < std::max(microbatches, 1); ++microbatch)
-    largest = std::max(largest, of_sequence(microbatch));
-  return largest;
-}
-
-void set_value(StageEntry& entry, CostKey key, std::int64_t value) {
-  const MemoryDelta bytes = entry.activation_bytes.value_or(MemoryDelta{0, 0, 0});
-  switch (key) {
-    case CostKey::kForward: entry.forward = value; return;
-    case CostKey::kBackward: entry.backward = value; return;
-    case CostKey::kInputGrad: entry.input_grad = value; return;
-    case CostKey::kWeightGrad: entry.weight_grad = value; return;
-    case CostKey::kRecompute: entry.recompute = value; return;
-    case CostKey::kSelectiveRecompute: entry.selective_recompute = value; return;
-    case CostKey::kOverlappedPair: entry.overlapped_pair = value; return;
-    case CostKey::kEvict: entry.evict = value; return;
-    case CostKey::kLoad: entry.load = value; return;
-    case CostKey::kEvictToRank: entry.evict_to_rank = value; return;
-    case CostKey::kLoadFromRank: entry.load_from_rank = value; return;
-    case CostKey::kSaved: entry.activation_bytes = with_saved(bytes, value); return;
-    case CostKey::kReleasedByInputGrad:
-      entry.activation_bytes = with_released(bytes, value);
-      return;
-    case CostKey::kCheckpoint: entry.checkpoint = value; return;
-    case CostKey::kSelectiveCheckpoint: entry.selective_checkpoint = value; return;
-    case CostKey::kMessageBytes: entry.message_bytes = value; return;
-    case CostKey::kMessageLatency: entry.message_latency = value; return;
-  }
-}
 
 const std::vector<CostList>& lists_of(const CostTable& table, std::int32_t stage) {
   static const std::vector<CostList> none;

@@ -140,13 +140,11 @@ CopyTimes copy_times(const StageEntry& entry, const StageUse& use) {
 
 StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t slices,
                    std::int32_t slice) {
-  const Nanos input_grad = entry.input_grad.value_or(0);
-  const Nanos weight_grad = entry.weight_grad.value_or(0);
   StageCost cost;
   cost.forward = part_of(entry.forward, slices, slice);
-  cost.backward = part_of(entry.backward.value_or(input_grad + weight_grad), slices, slice);
-  cost.input_grad = part_of(input_grad, slices, slice);
-  cost.weight_grad = part_of(weight_grad, slices, slice);
+  cost.backward = part_of(full_backward(entry).value_or(0), slices, slice);
+  cost.input_grad = part_of(entry.input_grad.value_or(0), slices, slice);
+  cost.weight_grad = part_of(entry.weight_grad.value_or(0), slices, slice);
   const bool selective = use.recompute == Recompute::kSelective;
   const Nanos again =
       selective ? entry.selective_recompute.value_or(0) : entry.recompute.value_or(entry.forward);
@@ -250,9 +248,8 @@ bool offloads_to_rank(const Schedule& schedule, std::int32_t rank) {
 
 bool shortens_pairs(const CostTable& table) {
   return std::any_of(table.stages.begin(), table.stages.end(), [](const StageEntry& stage) {
-    const Nanos halves = stage.input_grad.value_or(0) + stage.weight_grad.value_or(0);
     return stage.overlapped_pair &&
-           *stage.overlapped_pair < stage.forward + stage.backward.value_or(halves);
+           *stage.overlapped_pair < stage.forward + full_backward(stage).value_or(0);
   });
 }
 

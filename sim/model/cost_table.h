@@ -17,6 +17,7 @@
 #include "sim/model/part_costs.h"
 #include "sim/model/stage_ends.h"
 #include "sim/model/stage_entry.h"
+#include "sim/model/stage_values.h"
 
 namespace bubblescope::inline sim {
 
@@ -80,8 +81,7 @@ struct CostTable {
   std::vector<Nanos> late_starts;  ///< [replica]: after the earliest one's; empty: all together
   Nanos late_start(std::size_t replica) const;
   std::optional<Noise> noise;  ///< how steps differ; given where the costs were measured
-  /// The part of a step outside the pipeline: parameters are gathered, gradients reduced, weights
-  /// updated.
+  /// The part of a step outside the pipeline: gathering, reduction of gradients, optimizer.
   Nanos outside_pipeline = 0;
   /// Whether stages may be cut and joined for schedules of another number of stages.
   bool divisible = false;

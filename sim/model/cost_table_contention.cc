@@ -16,32 +16,10 @@ constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
 constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
 
 /// The duration of a kind without contention.
-std::optional<Nanos> uncontended(const StageEntry& entry, std::size_t kind) {
-  switch (static_cast<OpKind>(kind)) {
-    case OpKind::kForward: return entry.forward;
-    case OpKind::kBackward:
-      if (!entry.backward && entry.input_grad) return *entry.input_grad + *entry.weight_grad;
-      return entry.backward;
-    case OpKind::kInputGrad: return entry.input_grad;
-    case OpKind::kWeightGrad: return entry.weight_grad;
-    case OpKind::kRecompute: return entry.recompute ? entry.recompute : entry.selective_recompute;
-    case OpKind::kSendForward:
-    case OpKind::kRecvForward:
-    case OpKind::kSendBackward:
-    case OpKind::kRecvBackward:
-    case OpKind::kWaitSendForward:
-    case OpKind::kWaitSendBackward:
-    case OpKind::kEvict:
-    case OpKind::kLoad:
-    case OpKind::kUnshard:
-    case OpKind::kReshard:
-    case OpKind::kReduceGrad:
-    case OpKind::kNorm:
-    case OpKind::kOptimizer:
-    case OpKind::kWaitReduceGrad:
-    case OpKind::kIdle: break;
-  }
-  return {};
+std::optional<Nanos> uncontended(const StageEntry& entry, OpKind kind) {
+  if (kind == OpKind::kBackward) return full_backward(entry);
+  if (kind == OpKind::kRecompute && !entry.recompute) return entry.selective_recompute;
+  return time_of(entry, time_key(kind));
 }
 
 /// A full backward without an entry takes as long as its two halves, as it does without contention.
@@ -91,7 +69,7 @@ std::optional<Contention> make_contention(const CostTable& table, const Schedule
     auto& slowdowns = made.stages.emplace_back();
     const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
     for (std::size_t kind = 0; kind < times.size(); ++kind)
-      if (const std::optional<Nanos> min_time = uncontended(entry, kind))
+      if (const std::optional<Nanos> min_time = uncontended(entry, static_cast<OpKind>(kind)))
         slowdowns[kind] = slowdown_of(times[kind], *min_time,
                                       fmt::format("{}: {}/{}/contended/{}", table.file,
                                                   table.places.objects, at, kCostKeys[kind]));

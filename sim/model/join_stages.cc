@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 using Stages = std::vector<StageEntry>;
-using StageValue = std::optional<std::int64_t>;
+using Value = std::optional<std::int64_t>;
 
 /// One group of stages, and the entry that they become.
 class Group {
@@ -31,9 +31,8 @@ class Group {
     }
     join_backwards(joined, left_out);
     if (any(&StageEntry::recompute))
-      joined.recompute = sum([](const StageEntry& stage) -> StageValue {
-        return stage.recompute.value_or(stage.forward);
-      });
+      joined.recompute = sum(
+          [](const StageEntry& stage) -> Value { return stage.recompute.value_or(stage.forward); });
     join_shared(joined, left_out);
     join_activations(joined, left_out);
     joined.message_latency = members_.back()->message_latency;
@@ -43,22 +42,22 @@ class Group {
 
  private:
   template <class Get>
-  StageValue sum(const Get& get) const {
+  Value sum(const Get& get) const {
     std::int64_t total = 0;
     for (const StageEntry* stage : members_) {
-      const StageValue value = get(*stage);
+      const Value value = get(*stage);
       if (!value) return {};
       total += *value;
     }
     return total;
   }
 
-  StageValue sum(StageValue StageEntry::*member) const {
+  Value sum(Value StageEntry::*member) const {
     return sum([member](const StageEntry& stage) { return stage.*member; });
   }
 
-  template <class StageValue>
-  bool any(StageValue StageEntry::*member) const {
+  template <class Member>
+  bool any(Member StageEntry::*member) const {
     return std::any_of(members_.begin(), members_.end(),
                        [member](const StageEntry* stage) { return (stage->*member).has_value(); });
   }
@@ -67,18 +66,14 @@ class Group {
   void join_backwards(StageEntry& joined, std::vector<std::string>& left_out) const {
     joined.input_grad = sum(&StageEntry::input_grad);
     joined.weight_grad = sum(&StageEntry::weight_grad);
-    if (any(&StageEntry::backward))
-      joined.backward = sum([](const StageEntry& stage) -> StageValue {
-        if (stage.backward || !stage.input_grad) return stage.backward;
-        return *stage.input_grad + stage.weight_grad.value_or(0);
-      });
+    if (any(&StageEntry::backward)) joined.backward = sum(full_backward);
     if (any(&StageEntry::input_grad) && !joined.input_grad)
       left_out.emplace_back("input and weight gradients next to whole backwards");
   }
 
   /// Joins what has a sum only if all stages have it.
   void join_shared(StageEntry& joined, std::vector<std::string>& left_out) const {
-    const std::pair<StageValue StageEntry::*, const char*> all[] = {
+    const std::pair<Value StageEntry::*, const char*> all[] = {
         {&StageEntry::selective_recompute, "selective recomputation that only some stages have"},
         {&StageEntry::evict, "copies that only some stages have"},
         {&StageEntry::load, "copies that only some stages have"},
@@ -92,7 +87,7 @@ class Group {
     }
     if (any(&StageEntry::checkpoint))
       joined.checkpoint =
-          sum([](const StageEntry& stage) -> StageValue { return stage.checkpoint.value_or(0); });
+          sum([](const StageEntry& stage) -> Value { return stage.checkpoint.value_or(0); });
   }
 
   void join_activations(StageEntry& joined, std::vector<std::string>& left_out) const {
@@ -129,8 +124,8 @@ void drop(bool is_present, const char* what, std::vector<std::string>& left_out,
 }
 
 /// Whether any stage of any replica has a value.
-template <class StageValue>
-bool any_has(const CostTable& table, std::optional<StageValue> StageEntry::*member) {
+template <class Value>
+bool any_has(const CostTable& table, std::optional<Value> StageEntry::*member) {
   const auto has = [member](const Stages& stages) {
     return std::any_of(stages.begin(), stages.end(),
                        [member](const StageEntry& stage) { return (stage.*member).has_value(); });
@@ -139,8 +134,8 @@ bool any_has(const CostTable& table, std::optional<StageValue> StageEntry::*memb
 }
 
 /// Removes a value from all stages of all replicas.
-template <class StageValue>
-void remove(CostTable& table, std::optional<StageValue> StageEntry::*member) {
+template <class Value>
+void remove(CostTable& table, std::optional<Value> StageEntry::*member) {
   for (StageEntry& stage : table.stages) (stage.*member).reset();
   for (Stages& stages : table.replicas)
     for (StageEntry& stage : stages) (stage.*member).reset();

@@ -54,8 +54,7 @@ Stages find_usual(const CostTable& table) {
 }
 
 double compute_time(const StageEntry& stage) {
-  const Nanos halves = stage.input_grad.value_or(0) + stage.weight_grad.value_or(0);
-  return static_cast<double>(stage.forward + stage.backward.value_or(halves));
+  return static_cast<double>(stage.forward + full_backward(stage).value_or(0));
 }
 
 /// [rank]: how long its stages take in a replica, over their usual time.

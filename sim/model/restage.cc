@@ -60,11 +60,6 @@ void divide_part(const Stages& from, Stages& to, Part part) {
       [&](StageEntry& stage, std::int64_t share) { part(stage) = share; });
 }
 
-std::optional<Nanos> full_backward(const StageEntry& stage) {
-  if (stage.backward || !stage.input_grad) return stage.backward;
-  return *stage.input_grad + *stage.weight_grad;
-}
-
 void divide_activations(const Stages& from, Stages& to) {
   for (const StageEntry& stage : from)
     if (!stage.activation_bytes) return;

@@ -1,11 +1,8 @@
-// The entry of one stage in a cost table, and lists of the values that differ by micro-batch or
-// slice.
+// The entry of one stage in a cost table.
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "sim/ir/op.h"
@@ -16,10 +13,6 @@ namespace bubblescope::inline sim {
 
 /// Durations by kind with 2, 3, ... ranks busy; empty for kinds that are not listed.
 using ContentionEntry = std::array<std::vector<Nanos>, kComputeKinds>;
-
-/// The keys of compute kinds in cost files, by kind.
-inline constexpr std::array<const char*, kComputeKinds> kCostKeys{
-    "forward", "backward", "input_grad", "weight_grad", "recompute"};
 
 /// The entry of one stage (for one micro-batch, whole sequence); keys that are left out are empty.
 struct StageEntry {
@@ -44,45 +37,10 @@ struct StageEntry {
   std::optional<ContentionEntry> contended;   ///< not slowed by others on its device unless given
 };
 
-/// The values of a stage that may differ by micro-batch and slice.
-enum class CostKey : std::uint8_t {
-  kForward,
-  kBackward,
-  kInputGrad,
-  kWeightGrad,
-  kRecompute,
-  kSelectiveRecompute,
-  kOverlappedPair,
-  kEvict,
-  kLoad,
-  kEvictToRank,
-  kLoadFromRank,
-  kSaved,
-  kReleasedByInputGrad,
-  kCheckpoint,
-  kSelectiveCheckpoint,
-  kMessageLatency,
-  kMessageBytes,
-};
-
-/// One value of a stage for every micro-batch and slice; cost_lists.h looks them up.
-struct CostList {
-  CostKey key = CostKey::kForward;
-  std::int32_t microbatches = 0;     ///< 0: all have the same
-  std::int32_t slices = 0;           ///< 0: the values are those of whole sequences
-  std::vector<std::int64_t> values;  ///< [microbatch * slices + slice]
-  std::string where = {};            ///< its JSON pointer, for messages
-
-  std::int64_t at(std::int32_t microbatch, std::int32_t slice) const {
-    const std::int64_t row = microbatches == 0 ? 0 : microbatch;
-    return values[static_cast<std::size_t>(slices == 0 ? row : row * slices + slice)];
-  }
-  std::int64_t of_sequence(std::int32_t microbatch) const;  ///< the sum over slices
-  std::int64_t mean() const;     ///< over micro-batches, of whole sequences
-  std::int64_t largest() const;  ///< likewise
-};
-
-/// Sets one value of an entry.
-void set_value(StageEntry& entry, CostKey key, std::int64_t value);
+/// The full backward, which takes as long as its halves unless it is given.
+inline std::optional<Nanos> full_backward(const StageEntry& entry) {
+  if (entry.backward || !entry.input_grad) return entry.backward;
+  return *entry.input_grad + entry.weight_grad.value_or(0);
+}
 
 }  // namespace bubblescope::inline sim

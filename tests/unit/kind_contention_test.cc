@@ -13,7 +13,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/contention.h"
 #include "sim/model/schedule_def.h"
-#include "sim/model/stage_entry.h"
+#include "sim/model/stage_values.h"
 #include "tests/support/as_written.h"
 #include "tests/support/error_text.h"
 #include "traces/costs/cost_file.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -14,6 +15,10 @@ namespace {
 
 void write_time(JsonWriter& json, const char* key, std::optional<Nanos> time) {
   if (time) json.member(key, write_cost_duration(*time));
+}
+
+void write_op_times(JsonWriter& json, const StageEntry& stage, std::span<const StageValue> times) {
+  for (const StageValue& time : times) write_time(json, time.name, time_of(stage, time.key));
 }
 
 void write_positive_time(JsonWriter& json, const char* key, Nanos time) {
@@ -59,21 +64,13 @@ void write_kind_contention(JsonWriter& json, const CostTable& table) {
 
 void write_stage(JsonWriter& json, const StageEntry& stage) {
   json.begin_object();
-  write_time(json, "forward", stage.forward);
-  write_time(json, "backward", stage.backward);
-  write_time(json, "input_grad", stage.input_grad);
-  write_time(json, "weight_grad", stage.weight_grad);
-  write_time(json, "recompute", stage.recompute);
-  write_time(json, "selective_recompute", stage.selective_recompute);
-  write_time(json, "overlapped_pair", stage.overlapped_pair);
+  constexpr std::size_t kCopies = static_cast<std::size_t>(CostKey::kEvict);
+  write_op_times(json, stage, kOpTimes.first(kCopies));
   write_positive_time(json, "optimizer", stage.update.optimizer);
   write_positive_time(json, "reduce_grad", stage.update.reduce_grad);
   write_positive_time(json, "unshard", stage.update.unshard);
   if (stage.activation_bytes) write_activations(json, stage);
-  write_time(json, "evict", stage.evict);
-  write_time(json, "load", stage.load);
-  write_time(json, "evict_to_rank", stage.evict_to_rank);
-  write_time(json, "load_from_rank", stage.load_from_rank);
+  write_op_times(json, stage, kOpTimes.subspan(kCopies));
   if (stage.weight_bytes) json.member("weight_bytes", *stage.weight_bytes);
   write_time(json, "message_latency", stage.message_latency);
   if (stage.message_bytes) json.member("message_bytes", *stage.message_bytes);
@@ -136,10 +133,13 @@ void write_list(JsonWriter& json, const CostList& list) {
 
 /// Whether a stage has values besides the times of its compute ops.
 bool has_more(const StageEntry& stage) {
-  return stage.selective_recompute || stage.overlapped_pair || stage.evict || stage.load ||
-         stage.evict_to_rank || stage.load_from_rank || stage.activation_bytes ||
-         stage.update.optimizer > 0 || stage.update.reduce_grad > 0 || stage.update.unshard > 0 ||
-         stage.weight_bytes || stage.message_latency || stage.message_bytes || stage.contended;
+  const auto others = kOpTimes.subspan(kComputeKinds);
+  return std::any_of(
+             others.begin(), others.end(),
+             [&](const StageValue& time) { return time_of(stage, time.key).has_value(); }) ||
+         stage.activation_bytes || stage.update.optimizer > 0 || stage.update.reduce_grad > 0 ||
+         stage.update.unshard > 0 || stage.weight_bytes || stage.message_latency ||
+         stage.message_bytes || stage.contended;
 }
 
 /// Writes the lists of all stages in the root, with the stage as the outermost index.

@@ -15,31 +15,8 @@ namespace {
 constexpr const char* kPerMicrobatch = "per_microbatch";
 constexpr const char* kPerSlice = "per_slice";
 
-bool is_size(CostKey key) {
-  switch (key) {
-    case CostKey::kForward:
-    case CostKey::kBackward:
-    case CostKey::kInputGrad:
-    case CostKey::kWeightGrad:
-    case CostKey::kRecompute:
-    case CostKey::kSelectiveRecompute:
-    case CostKey::kOverlappedPair:
-    case CostKey::kEvict:
-    case CostKey::kLoad:
-    case CostKey::kEvictToRank:
-    case CostKey::kLoadFromRank:
-    case CostKey::kMessageLatency: return false;
-    case CostKey::kSaved:
-    case CostKey::kReleasedByInputGrad:
-    case CostKey::kCheckpoint:
-    case CostKey::kSelectiveCheckpoint:
-    case CostKey::kMessageBytes: return true;
-  }
-  return false;
-}
-
 std::int64_t read_number(const JsonNode& node, CostKey key) {
-  return is_size(key) ? node.bytes() : node.duration();
+  return stage_value(key).is_size ? node.bytes() : node.duration();
 }
 
 /// Expects as many entries as the first list of its kind had.
@@ -120,7 +97,7 @@ void read_value(const JsonNode& node, CostKey key, StageDraft& draft, ListLength
     list.where = values.pointer();
     by_microbatch ? read_microbatches(values, list, lengths) : read_slices(values, list, lengths);
   });
-  set_value(draft.entry, key, is_size(key) ? list.largest() : list.mean());
+  set_value(draft.entry, key, stage_value(key).is_size ? list.largest() : list.mean());
   draft.lists.push_back(std::move(list));
 }
 

@@ -145,30 +145,6 @@ PairOrder read_order(const JsonNode& node) {
   }
 }
 
-/// The kind of op whose duration a key gives.
-std::optional<OpKind> kind_of(CostKey key) {
-  switch (key) {
-    case CostKey::kForward: return OpKind::kForward;
-    case CostKey::kBackward: return OpKind::kBackward;
-    case CostKey::kInputGrad: return OpKind::kInputGrad;
-    case CostKey::kWeightGrad: return OpKind::kWeightGrad;
-    case CostKey::kRecompute: return OpKind::kRecompute;
-    case CostKey::kSelectiveRecompute:
-    case CostKey::kOverlappedPair:
-    case CostKey::kEvict:
-    case CostKey::kLoad:
-    case CostKey::kEvictToRank:
-    case CostKey::kLoadFromRank:
-    case CostKey::kSaved:
-    case CostKey::kReleasedByInputGrad:
-    case CostKey::kCheckpoint:
-    case CostKey::kSelectiveCheckpoint:
-    case CostKey::kMessageLatency:
-    case CostKey::kMessageBytes: break;
-  }
-  return {};
-}
-
 }  // namespace
 
 bool has_parts(const JsonNode& node) {
@@ -181,11 +157,11 @@ void read_parts(const JsonNode& node, CostKey key, StageDraft& draft) {
     draft.parts.pair_order = read_order(node.at("order"));
     return;
   }
-  const std::optional<OpKind> kind = kind_of(key);
-  if (!kind) node.refuse("is no op that computes; only those have parts");
+  if (key > time_key(OpKind::kRecompute))
+    node.refuse("is no op that computes; only those have parts");
   OpParts op = read_op(node);
   set_value(draft.entry, key, run_parts(op, draft.contention).time);
-  draft.parts.of_kind[static_cast<std::size_t>(*kind)] = std::move(op);
+  draft.parts.of_kind[static_cast<std::size_t>(key)] = std::move(op);
 }
 
 LaneContention read_lane_contention(const JsonNode& root) {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,33 +22,17 @@ constexpr std::int64_t kMaxPartsOfFile = 1'000'000;  ///< over all stages and la
 constexpr JsonKey kSaved{"saved", "kept"};
 constexpr JsonKey kContended{"contended", "in_company"};
 
-/// A key of a stage whose value may differ by micro-batch and slice.
-struct ListedKey {
-  JsonKey name;
-  CostKey key;
-};
+JsonKey key_of(const StageValue& value) {
+  return value.key == CostKey::kSaved ? kSaved : JsonKey(value.name);
+}
 
-constexpr std::array<ListedKey, 11> kTimes{{{"forward", CostKey::kForward},
-                                            {"backward", CostKey::kBackward},
-                                            {"input_grad", CostKey::kInputGrad},
-                                            {"weight_grad", CostKey::kWeightGrad},
-                                            {"recompute", CostKey::kRecompute},
-                                            {"selective_recompute", CostKey::kSelectiveRecompute},
-                                            {"overlapped_pair", CostKey::kOverlappedPair},
-                                            {"evict", CostKey::kEvict},
-                                            {"load", CostKey::kLoad},
-                                            {"evict_to_rank", CostKey::kEvictToRank},
-                                            {"load_from_rank", CostKey::kLoadFromRank}}};
-
-constexpr std::array<ListedKey, 4> kActivations{
-    {{kSaved, CostKey::kSaved},
-     {"released_by_input_grad", CostKey::kReleasedByInputGrad},
-     {"checkpoint", CostKey::kCheckpoint},
-     {"selective_checkpoint", CostKey::kSelectiveCheckpoint}}};
-
-/// Only in the object of a stage; in the root they are keys of "message".
-constexpr std::array<ListedKey, 2> kMessages{
-    {{"message_latency", CostKey::kMessageLatency}, {"message_bytes", CostKey::kMessageBytes}}};
+/// Reads the values that a node has.
+void read_values(const JsonNode& node, std::span<const StageValue> values, StageDraft& draft,
+                 ListLengths& lengths) {
+  for (const StageValue& value : values)
+    if (const auto member = node.find(key_of(value)))
+      read_value(*member, value.key, draft, lengths);
+}
 
 /// Refuses the value of one stage: the entry of a list in the root, or the value itself.
 [[noreturn]] void refuse_value(const JsonNode& value, std::size_t stage, const std::string& what) {
@@ -76,35 +60,11 @@ void read_activation_bytes(const JsonNode& node, StageDraft& draft, ListLengths&
   if (!has_parts && draft.in_root) return read_value(node, CostKey::kSaved, draft, lengths);
   node.expect_keys({kSaved, "released_by_input_grad", "checkpoint", "selective_checkpoint"});
   node.at(kSaved);
-  for (const ListedKey& each : kActivations)
-    if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
+  read_values(node, kActivations, draft, lengths);
   const StageEntry& entry = draft.entry;
   expect_part_of_saved(node, "released_by_input_grad", -entry.activation_bytes->input_grad, draft);
   expect_part_of_saved(node, "checkpoint", entry.checkpoint, draft);
   expect_part_of_saved(node, "selective_checkpoint", entry.selective_checkpoint, draft);
-}
-
-std::optional<Nanos> time_of(const StageEntry& entry, CostKey key) {
-  switch (key) {
-    case CostKey::kForward: return entry.forward;
-    case CostKey::kBackward: return entry.backward;
-    case CostKey::kInputGrad: return entry.input_grad;
-    case CostKey::kWeightGrad: return entry.weight_grad;
-    case CostKey::kRecompute: return entry.recompute;
-    case CostKey::kSelectiveRecompute:
-    case CostKey::kOverlappedPair:
-    case CostKey::kEvict:
-    case CostKey::kLoad:
-    case CostKey::kEvictToRank:
-    case CostKey::kLoadFromRank:
-    case CostKey::kSaved:
-    case CostKey::kReleasedByInputGrad:
-    case CostKey::kCheckpoint:
-    case CostKey::kSelectiveCheckpoint:
-    case CostKey::kMessageLatency:
-    case CostKey::kMessageBytes: break;
-  }
-  return {};
 }
 
 /// Reads the parts of ops by their kind. A duration beside them must be that of the parts.
@@ -113,23 +73,25 @@ void read_parts_by_kind(const JsonNode& node, StageDraft& draft) {
   if (!parts) return;
   parts->expect_keys(
       {"forward", "backward", "input_grad", "weight_grad", "recompute", "overlapped_pair"});
-  for (const ListedKey& each : kTimes) {
-    const auto member = parts->find(each.name);
+  if (const auto pair = parts->find("overlapped_pair"))
+    read_parts(*pair, CostKey::kOverlappedPair, draft);
+  for (std::size_t at = 0; at < kComputeKinds; ++at) {
+    const auto member = parts->find(kCostKeys[at]);
     if (!member) continue;
-    const std::optional<Nanos> given = time_of(draft.entry, each.key);
-    read_parts(*member, each.key, draft);
-    const auto duration = node.find(each.name);
-    if (duration && given != time_of(draft.entry, each.key))
-      duration->refuse("is not the time of its parts, " +
-                       to_text(time_of(draft.entry, each.key).value_or(0)) +
+    const CostKey key = time_key(static_cast<OpKind>(at));
+    const std::optional<Nanos> given = time_of(draft.entry, key);
+    read_parts(*member, key, draft);
+    const auto duration = node.find(kCostKeys[at]);
+    const std::optional<Nanos> time = time_of(draft.entry, key);
+    if (duration && given != time)
+      duration->refuse("is not the time of its parts, " + to_text(time.value_or(0)) +
                        "; remove it, or correct it");
   }
 }
 
-/// Reads the values of a stage from its object, or from the root.
-void read_values(const JsonNode& node, StageDraft& draft, ListLengths& lengths) {
-  for (const ListedKey& each : kTimes)
-    if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
+/// Reads what both a stage's object and the root may give.
+void read_shared_values(const JsonNode& node, StageDraft& draft, ListLengths& lengths) {
+  read_values(node, kOpTimes, draft, lengths);
   read_parts_by_kind(node, draft);
   if (const auto bytes = node.find("activation_bytes"))
     read_activation_bytes(*bytes, draft, lengths);
@@ -163,9 +125,8 @@ void read_own_values(const JsonNode& node, StageDraft& draft, ListLengths& lengt
                     "activation_bytes", "optimizer",      "reduce_grad",
                     "unshard",          "weight_bytes",   "message_latency",
                     "message_bytes",    kContended});
-  read_values(node, draft, lengths);
-  for (const ListedKey& each : kMessages)
-    if (const auto member = node.find(each.name)) read_value(*member, each.key, draft, lengths);
+  read_shared_values(node, draft, lengths);
+  read_values(node, kMessageValues, draft, lengths);
   const auto times = node.find(kContended);
   if (!times) return;
   if (!draft.lists.empty())
@@ -213,7 +174,7 @@ void expect_one_place(const JsonNode& root, const JsonNode& own) {
     if (member && find_value(root, key))
       member->refuse("is also in the root of the file, for all stages; remove one of them");
   };
-  for (const ListedKey& each : kTimes) expect(each.name);
+  for (const StageValue& each : kOpTimes) expect(each.name);
   for (const char* key :
        {"activation_bytes", "optimizer", "reduce_grad", "unshard", "weight_bytes"})
     expect(key);
@@ -232,7 +193,7 @@ StageDraft read_stage(const JsonNode& root, const std::optional<JsonNode>& own, 
   draft.stage = stage;
   draft.contention = contention;
   draft.in_root = true;
-  read_values(root, draft, lengths);
+  read_shared_values(root, draft, lengths);
   read_message_values(root, draft, lengths);
   draft.in_root = false;
   if (own) {
@@ -248,13 +209,13 @@ StageDraft read_stage(const JsonNode& root, const std::optional<JsonNode>& own, 
 StageCount count_stages(const JsonNode& root) {
   StageCount count;
   if (const auto stages = root.find("stages")) count.add_list(*stages);
-  for (const ListedKey& each : kTimes) count.add(root.find(each.name));
+  for (const StageValue& each : kOpTimes) count.add(root.find(each.name));
   for (const char* key : {"optimizer", "reduce_grad", "unshard", "weight_bytes"})
     count.add(root.find(key));
   if (const auto bytes = root.find("activation_bytes")) {
     count.add(bytes);
     if (bytes->is_object())
-      for (const ListedKey& each : kActivations) count.add(bytes->find(each.name));
+      for (const StageValue& each : kActivations) count.add(bytes->find(key_of(each)));
   }
   if (const auto message = root.find("message")) {
     count.add(message->find("latency"));
@@ -269,7 +230,7 @@ StageEntry read_stage(const JsonNode& node) {
   StageDraft draft;
   ListLengths lengths;
   read_own_values(node, draft, lengths);
-  for (const ListedKey& each : kMessages)
+  for (const StageValue& each : kMessageValues)
     if (const auto member = node.find(each.name))
       member->refuse("is a value that only /stages may have; leave it out");
   if (!draft.lists.empty())

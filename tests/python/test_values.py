@@ -66,6 +66,22 @@ class Copies(unittest.TestCase):
                     self.assertEqual((again.bubble, again.ranks), (report.bubble, report.ranks))
                     self.assertEqual(again.schedule, report.schedule)
 
+    def test_values_of_reports_come_back(self):
+        costs = {"format": "bubblescope-costs/1", "stages": [{
+            "forward": 1, "backward": 2, "activation_bytes": 3, "weight_bytes": 7, "message_bytes": 2}] * 4}
+        reports = [bs.simulate("zb-h1", pp=4, m=8), bs.simulate("zb-v", pp=4, m=8, costs={**costs, "stages": [
+                       {"forward": 1, "input_grad": 1, "weight_grad": 1}] * 8}, p2p=.2),
+                   bs.simulate("1f1b", pp=4, m=8, costs=costs, send_budget=1),
+                   bs.simulate("pipedream", pp=4, m=8, costs=costs)]
+        for report in reports:
+            for value in (report.bubble, *report.ranks):
+                for way, copied in COPIES.items():
+                    with self.subTest(report=report, value=value, way=way):
+                        again = copied(value)
+                        self.assertIsNot(again, value)
+                        self.assertEqual(again, value)
+                        self.assertEqual(repr(again), repr(value))
+
     @unittest.skipUnless(have("numpy"), "numpy is not installed")
     def test_timelines_come_back(self):
         timeline = bs.schedule("zb-h1", pp=4, m=8).simulate(p2p=0.3).timeline

@@ -1,8 +1,6 @@
 // The class Step: numbers of a report, and the timeline as arrays.
-#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "tools/python/binding/arrow.h"
+#include "tools/python/binding/bind_report.h"
 #include "tools/python/binding/calls.h"
 #include "tools/python/binding/step.h"
 
@@ -45,57 +44,6 @@ Column<Number> view_member(const nb::object& self, Get get) {
 }
 
 const BubbleReport& report_of(const PythonStep& step) { return step.timed->report; }
-
-std::map<std::string, Nanos> by_kind(const RankReport& rank) {
-  std::map<std::string, Nanos> times;
-  for (int kind = 0; kind < kBusyKinds; ++kind)
-    times.emplace(name(static_cast<BusyKind>(kind)), rank.busy_by_kind[kind]);
-  return times;
-}
-
-std::map<std::string, Nanos> by_cause(const RankReport& rank) {
-  std::map<std::string, Nanos> times;
-  for (int cause = 0; cause < kIdleCauses; ++cause)
-    times.emplace(name(static_cast<IdleCause>(cause)), rank.idle_by_cause[cause]);
-  return times;
-}
-
-template <class Value>
-bool is_equal(const Value& left, const Value& right) {
-  return left == right;
-}
-
-void bind_report(nb::module_& module) {
-  nb::class_<Bubble>(module, "Bubble")
-      .def_ro("ratio", &Bubble::ratio)
-      .def_ro("overhead", &Bubble::overhead)
-      .def_ro("span_rate", &Bubble::span_rate)
-      .def_ro("time", &Bubble::time)
-      .def("__eq__", &is_equal<Bubble>, nb::is_operator())
-      .def("__hash__", [](const Bubble& bubble) { return bubble.time; })
-      .def("__repr__", [](const Bubble& bubble) {
-        return fmt::format("Bubble(ratio={:.6g}, overhead={:.6g}, span_rate={:.6g}, time={})",
-                           bubble.ratio, bubble.overhead, bubble.span_rate, bubble.time);
-      });
-  nb::class_<RankReport>(module, "RankReport")
-      .def_ro("busy", &RankReport::busy)
-      .def_ro("idle", &RankReport::idle)
-      .def_ro("first_start", &RankReport::first_start)
-      .def_ro("last_end", &RankReport::last_end)
-      .def_ro("sends", &RankReport::sends)
-      .def_prop_ro("peak_chunks", [](const RankReport& rank) { return rank.peak.chunks; })
-      .def_prop_ro("peak_activations", [](const RankReport& rank) { return rank.peak.activations; })
-      .def_prop_ro("peak_units", [](const RankReport& rank) { return rank.peak.units; })
-      .def_prop_ro("peak_memory_bytes", [](const RankReport& rank) { return rank.peak.bytes; })
-      .def_prop_ro("busy_by_kind", by_kind)
-      .def_prop_ro("idle_by_cause", by_cause)
-      .def("__eq__", &is_equal<RankReport>, nb::is_operator())
-      .def("__hash__", [](const RankReport& rank) { return rank.busy; })
-      .def("__repr__", [](const RankReport& rank) {
-        return fmt::format("RankReport(busy={}, idle={}, sends={}, peak_activations={:g})",
-                           rank.busy, rank.idle, rank.sends, rank.peak.activations);
-      });
-}
 
 using PathEntry = std::tuple<std::int32_t, std::string, Nanos, Nanos>;
 

@@ -14,6 +14,7 @@
 #include "sim/ir/units.h"
 #include "tools/command.h"
 #include "tools/flags/bare_size.h"
+#include "tools/flags/choice.h"
 #include "tools/print.h"
 #include "traces/files/input_limit.h"
 
@@ -53,7 +54,7 @@ Arguments take_input_limit(const Arguments& words) {
     }
     if (!is_joined && at + 1 == words.size()) throw Error(flag + " needs a size, such as 16GiB");
     const std::string size = is_joined ? words[at].substr(flag.size() + 1) : words[++at];
-    traces::set_max_input(parse_bytes(size));
+    name_errors(flag, [&] { traces::set_max_input(parse_bytes(size)); });
     warn_of_bare_size(flag, size, "bytes", "MiB");
   }
   return left;

@@ -110,8 +110,8 @@ std::vector<std::int32_t> make_turns(const LostRank& lost, bool is_whole,
   return turns;
 }
 
-/// How large a job of these replicas is, where that is too large; else empty.
-std::string find_job_excess(const Schedule& pipeline, std::int32_t replicas) {
+/// Throws Error where a job of these replicas is too large.
+void expect_job_size(const Schedule& pipeline, std::int32_t replicas) {
   struct Size {
     const char* of;
     std::int64_t in_pipeline;
@@ -121,9 +121,9 @@ std::string find_job_excess(const Schedule& pipeline, std::int32_t replicas) {
                            Size{"micro-batches", pipeline.shape.microbatches, kMaxMicrobatches},
                            Size{"ops", pipeline.op_count(), kMaxOps}})
     if (size.in_pipeline * replicas > size.limit)
-      return "the job has " + std::to_string(size.in_pipeline * replicas) + " " + size.of +
-             ", the limit is " + std::to_string(size.limit) + "; give fewer `replicas`";
-  return {};
+      throw Error("`lose`: the job has " + std::to_string(size.in_pipeline * replicas) + " " +
+                  size.of + ", the limit is " + std::to_string(size.limit) +
+                  "; give fewer `replicas`");
 }
 
 }  // namespace
@@ -150,8 +150,7 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost) {
   if (pipeline.shape.microbatches % pipeline.pipelines != 0)
     refuse("the micro-batches of its " + pipelines +
            " pipelines differ in number; give a multiple of " + pipelines + " as `microbatches`");
-  const std::string excess = find_job_excess(pipeline, lost.replicas);
-  if (!excess.empty()) refuse(excess);
+  expect_job_size(pipeline, lost.replicas);
 }
 
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun) {

@@ -7,19 +7,22 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// Puts the flag's name before what `read` throws.
 std::function<void(const std::string&)> naming_errors(
     const std::string& name, const std::function<void(const std::string&)>& read) {
   return [name, read](const std::string& text) {
-    try {
-      read(text);
-    } catch (const Error& error) {
-      throw Error(name.substr(name.rfind(',') + 1) + ": " + error.what());
-    }
+    name_errors(name.substr(name.rfind(',') + 1), [&] { read(text); });
   };
 }
 
 }  // namespace
+
+void name_errors(const std::string& flag, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw Error(flag + ": " + error.what());
+  }
+}
 
 void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read) {

@@ -22,6 +22,9 @@ struct Flag {
   std::string type = "TIME";
 };
 
+/// Puts the flag's name before what `read` throws.
+void name_errors(const std::string& flag, const std::function<void()>& read);
+
 /// Adds a flag with a parser whose errors begin with the name of the flag.
 void add_parsed(CommandFlags& app, const Flag& flag,
                 const std::function<void(const std::string&)>& read);

@@ -140,7 +140,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
         std::from_chars(text.data() + equals + 1, end, value).ptr != end)
       throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
     const std::string name = text.substr(0, equals);
-    replace("--assume " + name, name, value);
+    name_errors("--assume", [&] { replace("--assume " + name, name, value); });
     for (Gpu& gpu : on.rank_gpus) {
       std::swap(on.gpu, gpu);
       assume(on, name, value);
@@ -189,11 +189,10 @@ Bytes parse_part(const std::string& text, Bytes memory) {
     part = parse_bytes(text);
     warn_of_bare_size("--reserve-memory", text, "bytes", "GiB");
   }
-  if (part < 0) throw Error("--reserve-memory " + text + " is below zero; give 0 or more");
+  if (part < 0) throw Error(text + " is below zero; give 0 or more");
   if (part < memory) return part;
-  throw Error(
-      fmt::format("--reserve-memory {} leaves nothing of the device's {:.1f} GiB; give less", text,
-                  static_cast<double>(memory) / (1 << 30)));
+  throw Error(fmt::format("{} leaves nothing of the device's {:.1f} GiB; give less", text,
+                          static_cast<double>(memory) / (1 << 30)));
 }
 
 void add_runtime_options(CommandFlags& app, ModelOptions& options) {
@@ -369,7 +368,8 @@ ModelOnDevices resolve(const ModelOptions& options) {
     on.gpu.per_node = *options.per_node;
     for (Gpu& gpu : on.rank_gpus) gpu.per_node = *options.per_node;
   }
-  on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory);
+  name_errors("--reserve-memory",
+              [&] { on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory); });
   on.parallel = options.parallel;
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);

@@ -36,8 +36,11 @@ void read_activation_keys(const JsonNode& node, Schedule& schedule) {
     schedule.offload_target_of_rank = host_offload_targets(schedule.shape.ranks);
     for (std::size_t rank = 0; rank < targets->size(); ++rank) {
       const JsonNode target = (*targets)[rank];
-      if (!target.is_null())
-        schedule.offload_target_of_rank[rank] = target.integer32(0, schedule.shape.ranks - 1);
+      if (target.is_null()) continue;
+      const std::int32_t other = target.integer32(0, schedule.shape.ranks - 1);
+      if (other == static_cast<std::int32_t>(rank))
+        target.refuse("is the rank itself; write null for a rank that offloads to the host");
+      schedule.offload_target_of_rank[rank] = other;
     }
   }
 }

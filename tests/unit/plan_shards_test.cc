@@ -348,10 +348,12 @@ TEST_F(PlanShards, TwoAtOnceDoNotShareAJournal) {
 
 TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {
   const std::string single = plan(kQuestion, {"--resume", "journal"});
-  const std::vector<std::pair<const char*, const char*>> changes{{"\"refusal\":", "\"reason\":"},
-                                                                 {"\"pp\":", "\"p\":"},
-                                                                 {"\"pp\":", "\"pp\":9"},
-                                                                 {"\"step_ns\":", "\"step_ns\":-"}};
+  const std::vector<std::pair<const char*, const char*>> changes{
+      {"\"refusal\":", "\"reason\":"},
+      {"\"pp\":", "\"p\":"},
+      {"\"pp\":", "\"pp\":9"},
+      {"\"step_ns\":", "\"step_ns\":-"},
+      {"\"bubble_ratio\":", "\"bubble_ratio\":9"}};
   for (const auto& [from, to] : changes) {
     change_journal("journal", 1, from, to);
     EXPECT_THROW(plan({"--merge", "journal"}), Error) << to;

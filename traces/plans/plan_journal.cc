@@ -82,6 +82,7 @@ Plan read_plan(const JsonNode& object) {
   read_if_any(object, "outside_pipeline_ns", plan.outside_pipeline);
   read_member(object, "lower_bound_ns", plan.lower_bound);
   read_member(object, "bubble_ratio", plan.bubble_ratio, -1);
+  if (plan.bubble_ratio > 1) object.at("bubble_ratio").refuse("is odd");
   read_member(object, "mean_busy_ns", plan.mean_busy);
   const JsonNode idle = object.at("mean_idle_by_cause_ns");
   for (std::size_t cause = 0; cause < plan.mean_idle.size(); ++cause)

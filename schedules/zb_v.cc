@@ -50,7 +50,7 @@ Schedule build_zb_v(const ScheduleRequest& request) {
     if (request.profile == Profile::kPytorch)
       schedule.posted.push_back(with_idle_cells(cells, {.lead = rank}));
     std::erase(cells, kIdleCell);
-    schedule.order.push_back(std::move(cells));
+    schedule.order.emplace_back(cells.begin(), cells.end());  // no larger than it needs to be
   }
   return schedule;
 }

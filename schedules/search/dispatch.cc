@@ -10,14 +10,60 @@ namespace {
 
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
+/// The times at which ranks decide next, in blocks, so that the earliest of thousands is found
+/// without looking at all.
+class Decisions {
+ public:
+  explicit Decisions(std::int32_t ranks)
+      : at_(static_cast<std::size_t>(ranks)), earliest_((at_.size() + kBlock - 1) / kBlock) {
+    for (std::size_t block = 0; block < earliest_.size(); ++block)
+      earliest_[block] = block * kBlock;
+  }
+
+  Nanos at(std::int32_t rank) const { return at_[static_cast<std::size_t>(rank)]; }
+
+  void set(std::int32_t rank, Nanos time) {
+    const auto changed = static_cast<std::size_t>(rank);
+    at_[changed] = time;
+    std::size_t& earliest = earliest_[changed / kBlock];
+    if (changed == earliest)
+      earliest = find_earliest(changed / kBlock);
+    else if (time < at_[earliest] || (time == at_[earliest] && changed < earliest))
+      earliest = changed;
+  }
+
+  /// The first of the ranks that decide next.
+  std::int32_t earliest() const {
+    const auto found = std::min_element(
+        earliest_.begin(), earliest_.end(),
+        [&](std::size_t left, std::size_t right) { return at_[left] < at_[right]; });
+    return static_cast<std::int32_t>(*found);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+
+  std::size_t find_earliest(std::size_t block) const {
+    const auto first = at_.begin() + static_cast<std::ptrdiff_t>(block * kBlock);
+    const auto last =
+        at_.begin() + static_cast<std::ptrdiff_t>(std::min(at_.size(), (block + 1) * kBlock));
+    return static_cast<std::size_t>(std::min_element(first, last) - at_.begin());
+  }
+
+  std::vector<Nanos> at_;              ///< [rank]
+  std::vector<std::size_t> earliest_;  ///< [block]: its first rank of those that decide next
+};
+
 class Dispatcher {
  public:
   Dispatcher(const SearchProblem& problem, const DispatchRule& rule)
-      : problem_(problem), rule_(rule), ranks_(static_cast<std::size_t>(problem.ranks)) {
+      : problem_(problem),
+        rule_(rule),
+        ranks_(static_cast<std::size_t>(problem.ranks)),
+        decisions_(problem.ranks) {
     order_.resize(static_cast<std::size_t>(problem.ops()));
     count_.resize(static_cast<std::size_t>(problem.stages()) * kSteps);
     end_.resize(count_.size() * static_cast<std::size_t>(problem.microbatches));
-    decide_at_.resize(ranks_.size());
     for (const Token token : rule.preference) candidates_.push_back({token, 0});
     room_.resize(static_cast<std::size_t>(problem.stages()));
     for (std::int32_t rank = 0; rank < problem.ranks; ++rank)
@@ -30,9 +76,8 @@ class Dispatcher {
 
   std::optional<TokenOrder> run() {
     for (std::int64_t left = problem_.ops(); left > 0;) {
-      const auto rank = static_cast<std::int32_t>(
-          std::min_element(decide_at_.begin(), decide_at_.end()) - decide_at_.begin());
-      if (decide_at_[rank] == kNever) return std::nullopt;
+      const std::int32_t rank = decisions_.earliest();
+      if (decisions_.at(rank) == kNever) return std::nullopt;
       if (decide(rank)) --left;
     }
     return std::move(order_);
@@ -85,7 +130,7 @@ class Dispatcher {
     Rank& state = ranks_[rank];
     if (state.written > 0) state.idle += start - state.free;
     state.free = start + problem_.duration_of(rank, token);
-    decide_at_[rank] = state.free;
+    decisions_.set(rank, state.free);
     state.held += problem_.memory_of(rank, token);
     order_[static_cast<std::size_t>(rank) * problem_.ops_per_rank() + state.written++] = token;
     const std::int32_t stage = problem_.stage(rank, token);
@@ -99,7 +144,8 @@ class Dispatcher {
 
   void wake(std::int32_t stage, Nanos now) {
     const std::int32_t rank = problem_.rank_of_stage[stage];
-    decide_at_[rank] = std::min(decide_at_[rank], std::max(ranks_[rank].free, now));
+    const Nanos time = std::max(ranks_[rank].free, now);
+    if (time < decisions_.at(rank)) decisions_.set(rank, time);
   }
 
   /// The position of a rank's next op with this token in the skeleton.
@@ -145,7 +191,7 @@ class Dispatcher {
   /// Runs an op and returns true, or sets the time of the next decision.
   bool decide(std::int32_t rank) {
     Rank& state = ranks_[rank];
-    const Nanos now = std::max(decide_at_[rank], state.free);
+    const Nanos now = std::max(decisions_.at(rank), state.free);
     const auto [best, soon] = choose_next(rank, now);
     Choice filler = best;
     const bool has_weight = state.first_pending < state.pending.size();
@@ -157,14 +203,14 @@ class Dispatcher {
       put(rank, *filler.token, now);
       return true;
     }
-    decide_at_[rank] = soon.ready;
+    decisions_.set(rank, soon.ready);
     return false;
   }
 
   const SearchProblem& problem_;
   const DispatchRule& rule_;
   std::vector<Rank> ranks_;
-  std::vector<Nanos> decide_at_;    ///< [rank]: when it decides next
+  Decisions decisions_;
   std::vector<std::int64_t> room_;  ///< [stage]: memory_for_rest() at its F
   TokenOrder order_;
   std::vector<std::int32_t> count_;

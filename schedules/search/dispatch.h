@@ -27,7 +27,7 @@ struct DispatchRule {
 std::vector<std::int32_t> turns(const SearchProblem& problem, const Skeleton& skeleton);
 
 /// An order within the caps. An F starts only if one micro-batch could still finish after it, so
-/// caps of at least min_cap() never block. Empty if they do. O(ops * ranks).
+/// caps of at least min_cap() never block. Empty if they do.
 std::optional<TokenOrder> dispatch(const SearchProblem& problem, const DispatchRule& rule);
 
 }  // namespace bubblescope::schedules

@@ -2,9 +2,12 @@
 #include "sim/ir/post_messages.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/ir/after_edges.h"
@@ -22,13 +25,17 @@ class Posting {
         cells_(cells),
         index_(schedule),
         after_(schedule, index_),
-        produced_(index_.size(), false),
+        states_(index_.size(), State::kMissing),
         next_(cells.size(), 0),
+        turns_((cells.size() + kBits - 1) / kBits),
+        next_turns_(turns_.size()),
         lists_(cells.size()) {}
 
   std::vector<RankOrder> run() && {
-    for (std::size_t rank = 0; rank < cells_.size(); ++rank)
+    for (std::size_t rank = 0; rank < cells_.size(); ++rank) {
       lists_[rank].reserve(3 * cells_[rank].size());
+      add(next_turns_, rank);
+    }
     while (pass()) {
     }
     if (!done()) throw Error(Fault::kProblem, describe_deadlock());
@@ -36,10 +43,26 @@ class Posting {
   }
 
  private:
+  enum class State : std::uint8_t { kMissing, kAwaited, kProduced };
+
+  /// Ranks, one bit for each.
+  using RankSet = std::vector<std::uint64_t>;
+  static constexpr std::size_t kBits = 64;
+
+  static void add(RankSet& ranks, std::size_t rank) {
+    ranks[rank / kBits] |= std::uint64_t{1} << rank % kBits;
+  }
+
+  /// Lets each rank append a cell, except those that wait for a value that nobody has produced.
   bool pass() {
+    std::swap(turns_, next_turns_);
     bool progress = false;
-    for (std::size_t rank = 0; rank < cells_.size(); ++rank)
-      if (step(rank)) progress = true;
+    for (std::size_t at = 0; at < turns_.size(); ++at)
+      while (turns_[at] != 0) {
+        const auto bit = static_cast<std::size_t>(std::countr_zero(turns_[at]));
+        turns_[at] &= turns_[at] - 1;
+        progress |= step(at * kBits + bit);
+      }
     return progress;
   }
 
@@ -49,14 +72,18 @@ class Posting {
     const std::size_t begin = next_[rank];
     if (begin == cells.size()) return false;
     const std::size_t end = std::min(begin + count_fused_cells(cells[begin]), cells.size());
-    for (std::size_t at = begin; at < end; ++at)
-      if (!is_ready(cells[at]) ||
-          !is_released(std::span(cells).subspan(begin, end - begin), at - begin))
+    const auto fused = std::span(cells).subspan(begin, end - begin);
+    for (std::size_t at = 0; at < fused.size(); ++at)
+      if (const std::optional<std::size_t> missing = find_missing(fused, at)) {
+        states_[*missing] = State::kAwaited;
+        waiting_[*missing].push_back(rank);
         return false;
+      }
     next_[rank] = end;
+    add(next_turns_, rank);
     if (cells[begin].kind == OpKind::kIdle) return true;
-    for (std::size_t at = begin; at < end; ++at) lists_[rank].push_back(cells[at]);
-    for (std::size_t at = begin; at < end; ++at) deliver(rank, cells[at]);
+    lists_[rank].insert(lists_[rank].end(), fused.begin(), fused.end());
+    for (const Op& op : fused) deliver(rank, op);
     return true;
   }
 
@@ -66,27 +93,36 @@ class Posting {
     return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.fused_forwards) : 1;
   }
 
-  bool is_ready(const Op& op) const {
-    if (!is_compute(op.kind)) return true;
-    for (const Value& value : collect_needs(schedule_, op))
-      if (!produced_[index_(value)] && !are_fused(schedule_, value, op)) return false;
-    return true;
-  }
-
-  /// Whether the ops that one of `fused` waits for by after edges have run, or run with it.
-  bool is_released(std::span<const Op> fused, std::size_t at) const {
-    if (after_.empty() || !occurs_in_order(fused[at].kind)) return true;
+  /// An input that one of `fused` lacks, or an op that it waits for by an after edge and that does
+  /// not run with it.
+  std::optional<std::size_t> find_missing(std::span<const Op> fused, std::size_t at) const {
+    const Op& op = fused[at];
+    if (is_compute(op.kind))
+      for (const Value& value : collect_needs(schedule_, op))
+        if (!is_produced(index_(value)) && !are_fused(schedule_, value, op)) return index_(value);
+    if (after_.empty() || !occurs_in_order(op.kind)) return {};
     const auto runs_with_it = [&](std::size_t awaited) {
       return std::any_of(fused.begin(), fused.end(),
-                         [&](const Op& op) { return index_(op) == awaited; });
+                         [&](const Op& other) { return index_(other) == awaited; });
     };
-    for (const std::size_t awaited : after_.of(index_(fused[at])))
-      if (!produced_[awaited] && !runs_with_it(awaited)) return false;
-    return true;
+    for (const std::size_t awaited : after_.of(index_(op)))
+      if (!is_produced(awaited) && !runs_with_it(awaited)) return awaited;
+    return {};
+  }
+
+  bool is_produced(std::size_t value) const { return states_[value] == State::kProduced; }
+
+  /// Lets the ranks that wait for a value go on: those behind `rank` in the same pass.
+  void produce(std::size_t rank, std::size_t value) {
+    const State before = std::exchange(states_[value], State::kProduced);
+    if (before != State::kAwaited) return;
+    const auto waiting = waiting_.extract(value);
+    for (const std::size_t other : waiting.mapped())
+      add(other > rank ? turns_ : next_turns_, other);
   }
 
   void deliver(std::size_t rank, const Op& op) {
-    if (occurs_in_order(op.kind)) produced_[index_(op)] = true;
+    if (occurs_in_order(op.kind)) produce(rank, index_(op));
     if (!is_compute(op.kind)) return;
     const Value value = value_of(op);
     const std::optional<std::int32_t> consumer = receiving_stage(schedule_, value);
@@ -129,8 +165,11 @@ class Posting {
   const std::vector<RankOrder>& cells_;
   ValueIndex index_;
   AfterEdges after_;
-  std::vector<bool> produced_;
-  std::vector<std::size_t> next_;
+  std::vector<State> states_;                                          ///< of values
+  std::unordered_map<std::size_t, std::vector<std::size_t>> waiting_;  ///< ranks, by value
+  std::vector<std::size_t> next_;                                      ///< [rank]
+  RankSet turns_;       ///< the ranks that may append a cell in this pass
+  RankSet next_turns_;  ///< and in the next one
   std::vector<RankOrder> lists_;
 };
 

@@ -12,6 +12,8 @@
 #include "sim/ir/after_edges.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "sim/model/uniform_network.h"
+#include "sim/predict/predict.h"
 #include "tests/support/as_written.h"
 #include "tests/support/measured_schedule.h"
 
@@ -241,9 +243,10 @@ constexpr PublishedRow kPublished[] = {
 };
 
 /// Table 4: a transformer layer takes b s h (72 h + 12 s) FLOPs and the output layer 6 b s h V,
-/// forward and backward together, of which the forward is a third. One nanosecond is 10 MFLOPs.
+/// forward and backward together, of which the forward is a third. A rank computes at half of an
+/// A100's peak, 156 TFLOP/s.
 UniformCost cost_of(const PublishedRow& row, std::int64_t vocabulary) {
-  const double scale = 1e-7 * static_cast<double>(row.sequence * row.hidden);
+  const double scale = static_cast<double>(row.sequence * row.hidden) / 156e3;
   const auto layers_of_rank = row.layers / row.ranks;
   UniformCost cost;
   cost.forward = std::llround(scale * static_cast<double>(24 * row.hidden + 4 * row.sequence) *
@@ -253,17 +256,35 @@ UniformCost cost_of(const PublishedRow& row, std::int64_t vocabulary) {
   return cost;
 }
 
-// The gain in MFU over 1F1B with the whole output layer on the last rank, from FLOPs and the
-// published efficiency of shards, is within 5 points of the published gain for Algorithm 1, within
-// 5.1 for Algorithm 2 (two of 24 cases, at 32 ranks, are over 5). In all cases splitting is better.
+/// A step on the authors' cluster, nodes of 8 ranks over RoCE: 200 GB/s by NVLink, and between
+/// nodes the 200 Gbit/s that an A100's PCIe allows.
+Nanos makespan_on_cluster(const char* name, const PublishedRow& row, std::int32_t microbatches,
+                          UniformCost cost) {
+  UniformNetwork network;
+  network.bytes = 2 * row.sequence * row.hidden;
+  network.link_gbps = 1600;
+  network.between_gbps = 200;
+  network.ranks_per_node = 8;
+  cost.message = 10'000;
+  Config config;
+  config.costs = UniformCosts{cost, network};
+  config.detail = Detail::kBrief;
+  const Schedule schedule = build_for_costs(name, row.ranks, microbatches, cost);
+  return predict(require_valid(schedule), config).report.makespan;
+}
+
+// The gain in MFU over 1F1B with the whole output layer on the last rank, from FLOPs, the messages
+// and the published efficiency of shards, is within 5 points of the published gain. In all cases
+// splitting is better.
 TEST(Vocabulary, GainsWhatItsAuthorsMeasured) {
   constexpr std::int32_t kMicrobatches = 128;
   const auto gain = [](const char* name, const PublishedRow& row, std::size_t at, double scaling) {
     const UniformCost whole = cost_of(row, kVocabularies[at]);
     UniformCost split = whole;
     split.output_layer = std::llround(static_cast<double>(whole.output_layer) / scaling);
-    const auto baseline = static_cast<double>(makespan_of("1f1b", row.ranks, kMicrobatches, whole));
-    const auto faster = static_cast<double>(makespan_of(name, row.ranks, kMicrobatches, split));
+    const auto baseline =
+        static_cast<double>(makespan_on_cluster("1f1b", row, kMicrobatches, whole));
+    const auto faster = static_cast<double>(makespan_on_cluster(name, row, kMicrobatches, split));
     return row.baseline[at] * (baseline / faster - 1);
   };
   for (const PublishedRow& row : kPublished)
@@ -276,7 +297,7 @@ TEST(Vocabulary, GainsWhatItsAuthorsMeasured) {
       EXPECT_GT(first, 0) << what;
       EXPECT_GT(second, 0) << what;
       EXPECT_NEAR(first, row.vocab_1[at] - row.baseline[at], 5) << what;
-      EXPECT_NEAR(second, row.vocab_2[at] - row.baseline[at], 5.1) << what;
+      EXPECT_NEAR(second, row.vocab_2[at] - row.baseline[at], 5) << what;
     }
 }
 

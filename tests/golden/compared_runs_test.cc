@@ -75,6 +75,19 @@ TEST_F(ComparedRuns, ShowTheWorkerThatBecameSlow) {
   }
 }
 
+// The page has the rows of the text.
+TEST_F(ComparedRuns, ShowWhatChangedOnAPage) {
+  const std::string text =
+      run_command(diff_of("a.json", "b.json") + "--html " + path("page.html")).output;
+  const std::string page = traces::read_file(path("page.html"));
+  const std::string begin = R"("changes":[{"title":"causes, by what the mean step would save",)"
+                            R"("rows":[["worker: rank 2 of replica 1","-",")";
+  const std::size_t at = page.find(begin);
+  ASSERT_NE(at, page.npos);
+  const std::size_t saves = at + begin.size();
+  EXPECT_NE(text.find(page.substr(saves, page.find('"', saves) - saves)), text.npos) << text;
+}
+
 TEST_F(ComparedRuns, ShowTheWorkerThatIsSlowNoMore) {
   const Json found = Json::parse(run_command(diff_of("b.json", "a.json") + "--format json").output);
   EXPECT_EQ(found["causes"][0]["where"], "rank 2 of replica 1");

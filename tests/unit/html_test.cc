@@ -248,6 +248,21 @@ TEST(Html, HasNoCausesWhereNoneWereSought) {
   EXPECT_FALSE(data_of(write_as("html", record_text("0F0 0B0 | 1F0 1B0"))).contains("longSteps"));
 }
 
+TEST(Html, HoldsWhatChangedAsText) {
+  const RecordedStep step = record_text("0F0 0B0 | 1F0 1B0");
+  const std::string bad = "</script><img src=x onerror=alert(1)>";
+  const std::string page =
+      write_report_set("html", {.command = "bubblescope",
+                                .steps = {{"A", step.record()}, {"B", step.record(), {}, 0}},
+                                .changes = {{bad, {{bad, "-", "1 ms", "+1 ms"}}, bad}}});
+  EXPECT_EQ(count(page, "<img"), 0u);
+  EXPECT_EQ(count(page, "</script"), 2u);
+  const Json found = data_of(page)["changes"][0];
+  EXPECT_EQ(found["title"], bad);
+  EXPECT_EQ(found["rows"], Json::array({Json::array({bad, "-", "1 ms", "+1 ms"})}));
+  EXPECT_EQ(found["remark"], bad);
+}
+
 TEST(Html, LoadsNothingFromAnywhere) {
   const std::string page = write_as("html", record_text("0F0 0B0 | 1F0 1B0"));
   for (const char* word :

@@ -348,13 +348,11 @@ TEST_F(PlanShards, TwoAtOnceDoNotShareAJournal) {
 
 TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {
   const std::string single = plan(kQuestion, {"--resume", "journal"});
-  const std::vector<std::pair<const char*, const char*>> changes{
-      {"\"refusal\":", "\"reason\":"},
-      {"\"pp\":", "\"p\":"},
-      {"\"pp\":", "\"pp\":9"},
-      {"\"step_ns\":", "\"step_ns\":-"},
-      {"\"bubble_ratio\":", "\"bubble_ratio\":9"}};
-  for (const auto& [from, to] : changes) {
+  constexpr const char* kChanges[][2]{{R"("refusal":)", R"("reason":)"},
+                                      {R"("pp":)", R"("pp":9)"},
+                                      {R"("step_ns":)", R"("step_ns":-)"},
+                                      {R"("bubble_ratio":)", R"("bubble_ratio":9)"}};
+  for (const auto& [from, to] : kChanges) {
     change_journal("journal", 1, from, to);
     EXPECT_THROW(plan({"--merge", "journal"}), Error) << to;
     fs::copy_file("journal", "resumed", fs::copy_options::overwrite_existing);

@@ -202,11 +202,16 @@ std::string describe_job(const char* name, const Side& side) {
                     name, job.iterations);
 }
 
+/// The changes from A's run to B's; empty where one of them is not a run.
+std::vector<traces::ChangeTable> find_changes(const Side& a, const Side& b) {
+  if (!a.job || !b.job) return {};
+  return describe_job_difference(compare_jobs(*a.job, *b.job), *a.job, *b.job);
+}
+
 void print_jobs(const Side& a, const Side& b) {
   if (!a.job && !b.job) return;
-  print_folded("\n{}{}", describe_job("A", a), describe_job("B", b));
-  if (a.job && b.job)
-    print_folded("{}", write_job_difference(compare_jobs(*a.job, *b.job), *a.job, *b.job));
+  print_folded("\n{}{}{}", describe_job("A", a), describe_job("B", b),
+               write_changes(find_changes(a, b)));
 }
 
 /// Reports conditions that hold. A side that is not trusted, or a number that is not known, fails
@@ -229,7 +234,9 @@ bool fails_gate(const std::vector<Condition>& gate, const Metrics& metrics, cons
 /// Writes B below A, which takes the place of a measured step's prediction.
 void write_sides(const Side& a, const Side& b, const ExportOptions& exports,
                  const std::string& command) {
-  if (a.step && b.step) return write_exports({{"A", *a.step}, {"B", *b.step, 0}}, exports, command);
+  if (a.step && b.step)
+    return write_exports({{"A", *a.step}, {"B", *b.step, 0}}, exports, command,
+                         {.changes = find_changes(a, b)});
   for (const auto& [name, path] : exports)
     if (path)
       throw Error("--" + name +

@@ -162,7 +162,8 @@ void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exp
       continue;
     }
     if (format.stream) {
-      traces::ReportSet report_set{command, {}, findings.workers, findings.causes};
+      traces::ReportSet report_set{
+          command, {}, findings.workers, findings.causes, findings.changes};
       for (const NamedStep& named : steps)
         report_set.steps.push_back(
             {named.name, named.step.record(), message_bytes(named.step), named.predicted_by});

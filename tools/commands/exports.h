@@ -9,6 +9,7 @@
 #include "tools/flags/options.h"
 #include "tools/inputs/predict.h"
 #include "traces/files/cause_words.h"
+#include "traces/files/change_table.h"
 #include "traces/files/worker_map.h"
 
 namespace bubblescope::tools {
@@ -45,6 +46,7 @@ struct NamedStep {
 struct MeasuredFindings {
   traces::WorkerMap workers = {};
   traces::CausesInWords causes = {};
+  std::vector<traces::ChangeTable> changes = {};
 };
 
 /// Writes the files that were asked for, which record the command line, and what was found where

@@ -86,52 +86,52 @@ std::string name_of(const CauseChange& change) {
   return name + ": " + change.where;
 }
 
-std::string write_causes(const std::vector<CauseChange>& causes, const traces::JobSummary& a,
-                         const traces::JobSummary& b) {
+traces::ChangeTable describe_causes(const std::vector<CauseChange>& causes,
+                                    const traces::JobSummary& a, const traces::JobSummary& b) {
   const auto time = [](const std::optional<Nanos>& saves) {
     return saves ? traces::format_time(*saves) : "-";
   };
-  std::string lines;
-  std::size_t shown = 0;
+  traces::ChangeTable table{"causes, by what the mean step would save"};
   std::size_t left_out = 0;
   for (const CauseChange& change : causes) {
     const double share = std::max(fraction(change.saves_a.value_or(0), a.step),
                                   fraction(change.saves_b.value_or(0), b.step));
-    if (share < kMinShown || shown == kShown) {
+    if (share < kMinShown || table.rows.size() == kShown) {
       ++left_out;
       continue;
     }
-    ++shown;
     const Nanos by = change.change();
-    lines += write_line(name_of(change), time(change.saves_a), time(change.saves_b),
-                        (by < 0   ? "-"
-                         : by > 0 ? "+"
-                                  : "") +
-                            traces::format_time(std::abs(by)));
+    const char* const sign = by < 0 ? "-" : by > 0 ? "+" : "";
+    table.rows.push_back({name_of(change), time(change.saves_a), time(change.saves_b),
+                          sign + traces::format_time(std::abs(by))});
   }
-  if (shown == 0) return "\ncauses: none that would save 1 % of the step in A or B\n";
-  if (left_out > 0) lines += fmt::format("({} smaller)\n", left_out);
-  return "\n" + write_line("causes, by what the mean step would save", "A", "B", "change") + lines;
+  if (table.rows.empty())
+    table.remark = "causes: none that would save 1 % of the step in A or B";
+  else if (left_out > 0)
+    table.remark = fmt::format("({} smaller)", left_out);
+  return table;
 }
 
-std::string write_workers(const std::vector<WorkerChange>& workers) {
+traces::ChangeTable describe_workers(const std::vector<WorkerChange>& workers) {
   bool has_replicas = false;
   for (const WorkerChange& change : workers)
     has_replicas = has_replicas || change.worker.replica != workers.front().worker.replica;
   const auto slowdown = [](const std::optional<double>& known) {
     return known ? fmt::format("{:.3f}", *known) : "-";
   };
-  std::string lines;
+  traces::ChangeTable table{"workers, by S"};
   std::size_t differ = 0;
   for (const WorkerChange& change : workers) {
     if (std::abs(change.change()) < kMinSlowdown || ++differ > kShown) continue;
-    lines +=
-        write_line(traces::name_worker(change.worker, has_replicas), slowdown(change.slowdown_a),
-                   slowdown(change.slowdown_b), fmt::format("{:+.3f}", change.change()));
+    table.rows.push_back({traces::name_worker(change.worker, has_replicas),
+                          slowdown(change.slowdown_a), slowdown(change.slowdown_b),
+                          fmt::format("{:+.3f}", change.change())});
   }
-  if (differ == 0) return "\nworkers: none makes the step 2 % longer or shorter than before\n";
-  if (differ > kShown) lines += fmt::format("({} more)\n", differ - kShown);
-  return "\n" + write_line("workers, by S", "A", "B", "change") + lines;
+  if (differ == 0)
+    table.remark = "workers: none makes the step 2 % longer or shorter than before";
+  else if (differ > kShown)
+    table.remark = fmt::format("({} more)", differ - kShown);
+  return table;
 }
 
 void write_pair(traces::JsonWriter& json, const char* name, const auto& a, const auto& b) {
@@ -147,21 +147,37 @@ JobDifference compare_jobs(const traces::JobSummary& a, const traces::JobSummary
   return difference;
 }
 
-std::string write_job_difference(const JobDifference& difference, const traces::JobSummary& a,
-                                 const traces::JobSummary& b) {
+std::vector<traces::ChangeTable> describe_job_difference(const JobDifference& difference,
+                                                         const traces::JobSummary& a,
+                                                         const traces::JobSummary& b) {
   const auto unknown = [](bool in_a, bool in_b) {
     return in_a && in_b ? "A and B" : in_a ? "A" : "B";
   };
-  std::string text;
+  std::vector<traces::ChangeTable> tables;
   if (difference.causes)
-    text += write_causes(*difference.causes, a, b);
+    tables.push_back(describe_causes(*difference.causes, a, b));
   else
-    text += fmt::format("\ncauses: not known of {}\n", unknown(!a.causes, !b.causes));
+    tables.push_back(
+        {"causes", {}, fmt::format("causes: not known of {}", unknown(!a.causes, !b.causes))});
   if (difference.workers)
-    text += write_workers(*difference.workers);
+    tables.push_back(describe_workers(*difference.workers));
   else
-    text +=
-        fmt::format("\nworkers: their S is not known of {}\n", unknown(!a.slowdown, !b.slowdown));
+    tables.push_back(
+        {"workers",
+         {},
+         fmt::format("workers: their S is not known of {}", unknown(!a.slowdown, !b.slowdown))});
+  return tables;
+}
+
+std::string write_changes(const std::vector<traces::ChangeTable>& tables) {
+  std::string text;
+  for (const traces::ChangeTable& table : tables) {
+    text += "\n";
+    if (!table.rows.empty()) text += write_line(table.title, "A", "B", "change");
+    for (const traces::ChangeRow& row : table.rows)
+      text += write_line(row.what, row.a, row.b, row.change);
+    if (!table.remark.empty()) text += table.remark + "\n";
+  }
   return text;
 }
 

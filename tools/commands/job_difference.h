@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/analysis/fit_noise.h"
+#include "traces/files/change_table.h"
 #include "traces/files/job_summary.h"
 #include "traces/json/json_writer.h"
 
@@ -52,10 +53,12 @@ struct JobDifference {
 /// wherever they are.
 JobDifference compare_jobs(const traces::JobSummary& a, const traces::JobSummary& b);
 
-/// Writes the tables above, of causes that save 1 % of a step, and of workers whose S differs by
-/// 0.02.
-std::string write_job_difference(const JobDifference& difference, const traces::JobSummary& a,
-                                 const traces::JobSummary& b);
+/// The tables above, of causes that save 1 % of a step, and of workers whose S differs by 0.02.
+std::vector<traces::ChangeTable> describe_job_difference(const JobDifference& difference,
+                                                         const traces::JobSummary& a,
+                                                         const traces::JobSummary& b);
+
+std::string write_changes(const std::vector<traces::ChangeTable>& tables);
 
 /// Writes the members above.
 void write_job_difference_json(traces::JsonWriter& json, const JobDifference& difference);

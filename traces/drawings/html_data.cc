@@ -324,6 +324,18 @@ void write_causes(JsonWriter& json, const CausesInWords& words) {
   json.end_array().member("remark", words.remark).end_object();
 }
 
+/// "changes":[{"title":"workers, by S","rows":[["rank 2","1.000","1.086","+0.086"]],"remark":""}]
+void write_changes(JsonWriter& json, const std::vector<ChangeTable>& tables) {
+  json.line(0).key("changes").begin_array();
+  for (const ChangeTable& table : tables) {
+    json.begin_object().member("title", table.title).key("rows").begin_array();
+    for (const ChangeRow& row : table.rows)
+      json.begin_array().value(row.what).value(row.a).value(row.b).value(row.change).end_array();
+    json.end_array().member("remark", table.remark).end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 void write_html_data(const ReportSet& report_set, const Sink& sink) {
@@ -344,6 +356,7 @@ void write_html_data(const ReportSet& report_set, const Sink& sink) {
   if (!report_set.workers.rows.empty()) write_workers(json, report_set.workers);
   const CausesInWords& causes = report_set.causes;
   if (!causes.causes.empty() || !causes.remark.empty()) write_causes(json, causes);
+  if (!report_set.changes.empty()) write_changes(json, report_set.changes);
   json.end_object();
   page.flush();
 }

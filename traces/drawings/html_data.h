@@ -5,7 +5,8 @@
 //    "steps":[{"label":"1f1b","ranks":[...],"threads":[[0,"compute"],...],
 //              "ops":"AAEC...","idle":"...","memory":"..."}],
 //    "workers":{...},     the heat map of measured steps
-//    "longSteps":{...}}   the causes of their length
+//    "longSteps":{...},   the causes of their length
+//    "changes":[...]}     from one run of a job to another
 //
 // traces/drawings/html/00_decode.js reads the lists, in the same order and with the same
 // predictions.

@@ -18,6 +18,7 @@
 #include "sim/model/timing.h"
 #include "traces/files/assumptions.h"
 #include "traces/files/cause_words.h"
+#include "traces/files/change_table.h"
 #include "traces/files/file.h"
 #include "traces/files/job_summary.h"
 #include "traces/files/worker_map.h"
@@ -81,6 +82,7 @@ struct ReportSet {
   std::vector<ShownStep> steps;
   WorkerMap workers = {};     ///< of the measured steps that a shown one stands for
   CausesInWords causes = {};  ///< of these steps; neither causes nor a remark: not known
+  std::vector<ChangeTable> changes = {};  ///< from the first step's run to the second one's
 };
 
 /// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.

@@ -240,6 +240,7 @@ function open() {
   };
   if (data.steps.length > 1) sections.append(makeSummary(data));
   if (data.longSteps) sections.append(makeCauses(data.longSteps));
+  if (data.changes) sections.append(makeChanges(data.changes));
   for (const step of data.steps) sections.append(makeStepSection(data, step, select));
   if (data.workers) sections.append(makeWorkerMap(data.workers));
   document.documentElement.dataset.opened = String(Math.round(performance.now() - begin));

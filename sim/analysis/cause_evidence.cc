@@ -1,4 +1,4 @@
-// Collects samples, and mends workers and ops.
+// Collects samples, and mends ops.
 #include "sim/analysis/cause_evidence.h"
 
 #include <algorithm>
@@ -32,12 +32,6 @@ bool CauseEvidence::is_slow(const Worker& worker) const {
   });
 }
 
-Mend CauseEvidence::mend_worker(const Cause& worker) const {
-  return [this, worker](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    workers->mend(step, worker, durations);
-  };
-}
-
 Mend CauseEvidence::shorten(std::span<const double> factors) const {
   using OpKey = std::tuple<std::size_t, std::int32_t, std::int32_t, OpKind>;
   std::vector<std::map<OpKey, double>> of_steps(steps.size());
@@ -45,15 +39,15 @@ Mend CauseEvidence::shorten(std::span<const double> factors) const {
     const OpSample& one = samples[at];
     of_steps[one.step][{one.replica, one.stage, one.microbatch, one.kind}] = factors[at];
   }
-  return [all = steps, of_steps = std::move(of_steps)](const ReplicatedStep& step,
-                                                       std::vector<Durations>& durations) {
-    const auto number = static_cast<std::size_t>(&step - all.data());
+  return [of_steps = std::move(of_steps)](std::size_t at, const ReplicatedStep& step,
+                                          std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         const double factor =
-            of_steps[number].at({replica, one.op.stage, one.op.microbatch, one.op.kind});
+            of_steps[at].at({replica, one.op.stage, one.op.microbatch, one.op.kind});
         durations[replica][id] = std::llround(static_cast<double>(durations[replica][id]) / factor);
       });
+    return durations;
   };
 }
 

@@ -24,8 +24,6 @@ struct CauseEvidence {
   bool has_drifted(const Worker& worker) const;
   /// Whether it is one of `slow_workers`.
   bool is_slow(const Worker& worker) const;
-  /// Makes a slow worker, or all that the cause has, as fast as the others. Refers to the evidence.
-  Mend mend_worker(const Cause& worker) const;
   /// Divides the durations of every sample's ops by its factor.
   Mend shorten(std::span<const double> factors) const;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
@@ -35,9 +36,10 @@ std::vector<Durations> as_measured(const ReplicatedStep& step) {
   return durations;
 }
 
-std::vector<Durations> mend_durations(const ReplicatedStep& step, std::span<const Mend> mends) {
-  std::vector<Durations> durations = as_measured(step);
-  for (const Mend& mend : mends) mend(step, durations);
+std::vector<Durations> mend_durations(std::span<const ReplicatedStep> steps, std::size_t at,
+                                      std::span<const Mend> mends) {
+  std::vector<Durations> durations = as_measured(steps[at]);
+  for (const Mend& mend : mends) durations = mend(at, steps[at], std::move(durations));
   return durations;
 }
 
@@ -49,7 +51,7 @@ std::vector<double> CoupledSteps::replay(Waiting waiting, std::span<const Mend> 
   std::vector<double> times;
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const JobProgram& job = programs_[at];
-    const Durations mended = with_mended(job, mend_durations(steps_[at], mends), waiting);
+    const Durations mended = with_mended(job, mend_durations(steps_, at, mends), waiting);
     times.push_back(static_cast<double>(compute_makespan(simulate(job.program, mended))));
   }
   return times;

@@ -3,6 +3,7 @@
 // for each other in their collectives.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -23,11 +24,14 @@ enum class Waiting : std::uint8_t { kKept, kDropped };
 /// The measured durations of every replica.
 std::vector<Durations> as_measured(const ReplicatedStep& step);
 
-/// Changes the durations of every replica of a step. Mends can be applied one after the other.
-using Mend = std::function<void(const ReplicatedStep& step, std::vector<Durations>& durations)>;
+/// Returns other durations for every replica of a step, the one at the index `at` of all. Mends can
+/// be applied one after the other.
+using Mend = std::function<std::vector<Durations>(std::size_t at, const ReplicatedStep& step,
+                                                  std::vector<Durations> durations)>;
 
-/// The measured durations of every replica, mended in this order.
-std::vector<Durations> mend_durations(const ReplicatedStep& step, std::span<const Mend> mends);
+/// The measured durations of every replica of the step at this index, mended in this order.
+std::vector<Durations> mend_durations(std::span<const ReplicatedStep> steps, std::size_t at,
+                                      std::span<const Mend> mends);
 
 /// All replicas of every step. Refers to the steps.
 class CoupledSteps {

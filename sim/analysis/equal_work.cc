@@ -17,7 +17,7 @@ namespace {
 /// step.
 template <class KeyOf>
 Mend with_means(KeyOf key_of) {
-  return [key_of](const ReplicatedStep& step, std::vector<Durations>& durations) {
+  return [key_of](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
@@ -27,6 +27,7 @@ Mend with_means(KeyOf key_of) {
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         durations[replica][id] = std::llround(means.at(key_of(replica, one.op)).value());
       });
+    return durations;
   };
 }
 
@@ -44,10 +45,12 @@ Mend with_equal_lengths() {
       [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
 }
 
-void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations) {
+std::vector<Durations> with_free_messages(std::size_t, const ReplicatedStep& step,
+                                          std::vector<Durations> durations) {
   for (std::size_t replica = 0; replica < step.size(); ++replica)
     for (InstructionId id = 0; id < durations[replica].size(); ++id)
       if (is_message(step[replica].program.instructions[id].op.kind)) durations[replica][id] = 0;
+  return durations;
 }
 
 }  // namespace bubblescope::inline sim

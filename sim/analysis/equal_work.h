@@ -1,6 +1,7 @@
 // Mends that give ops the mean time of a group, or make messages free.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "sim/analysis/coupled_replay.h"
@@ -15,6 +16,7 @@ Mend with_equal_stages(const ObservedStep& like);
 Mend with_equal_lengths();
 
 /// Messages between ranks take no time, nor do their posts and waits.
-void with_free_messages(const ReplicatedStep& step, std::vector<Durations>& durations);
+std::vector<Durations> with_free_messages(std::size_t at, const ReplicatedStep& step,
+                                          std::vector<Durations> durations);
 
 }  // namespace bubblescope::inline sim

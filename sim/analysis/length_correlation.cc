@@ -50,8 +50,9 @@ using OfStages = std::map<std::int32_t, OfMicrobatches>;
 std::vector<OfStages> collect_deviations(std::span<const ReplicatedStep> steps,
                                          std::span<const Mend> mends) {
   std::vector<OfStages> all;
-  for (const ReplicatedStep& step : steps) {
-    const std::vector<Durations> durations = mend_durations(step, mends);
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    const ReplicatedStep& step = steps[at];
+    const std::vector<Durations> durations = mend_durations(steps, at, mends);
     for (std::size_t replica = 0; replica < step.size(); ++replica) {
       OfStages& stages = all.emplace_back();
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {

@@ -128,7 +128,7 @@ void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {
   cause.steps = slow.steps;
   cause.all_steps = std::ssize(evidence.steps);
   cause.are_first = slow.are_first;
-  causes.add(cause, with_usual_time(evidence.steps, slow));
+  causes.add(cause, with_usual_time(slow));
 }
 
 void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {

@@ -89,12 +89,13 @@ void for_each_gap(const ObservedStep& step, Visit visit) {
 }  // namespace
 
 Mend with_gaps(std::optional<GapKind> without) {
-  return [without](const ReplicatedStep& step, std::vector<Durations>& durations) {
+  return [without](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       for_each_gap(step[replica],
                    [&](InstructionId id, const Instruction&, const Gap& gap, GapKind kind) {
                      if (kind != without) durations[replica][id] += gap.time;
                    });
+    return durations;
   };
 }
 

@@ -49,7 +49,7 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
 }
 
 Mend with_usual_link(const SlowLink& link) {
-  return [link](const ReplicatedStep& step, std::vector<Durations>& durations) {
+  return [link](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica) {
       if (link.replica && static_cast<std::size_t>(*link.replica) != replica) continue;
       for (InstructionId id = 0; id < durations[replica].size(); ++id) {
@@ -58,6 +58,7 @@ Mend with_usual_link(const SlowLink& link) {
           durations[replica][id] = std::min(durations[replica][id], link.usual);
       }
     }
+    return durations;
   };
 }
 

@@ -30,7 +30,7 @@ Table sum_times(std::span<const ReplicatedStep> steps, std::span<const Mend> men
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
   Table times(steps.front().size() * ranks, std::vector<double>(steps.size(), 0));
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const std::vector<Durations> durations = mend_durations(steps[step], mends);
+    const std::vector<Durations> durations = mend_durations(steps, step, mends);
     for (std::size_t replica = 0; replica < steps[step].size(); ++replica)
       steps[step][replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         times[replica * ranks + static_cast<std::size_t>(one.rank)][step] +=
@@ -198,11 +198,10 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
   return slow;
 }
 
-Mend with_usual_time(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow) {
-  return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    const std::vector<double>& relative_times =
-        slow.relative_times[static_cast<std::size_t>(&step - steps.data())];
-    if (relative_times.empty()) return;
+Mend with_usual_time(const CommonSlowSteps& slow) {
+  return [slow](std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations) {
+    const std::vector<double>& relative_times = slow.relative_times[at];
+    if (relative_times.empty()) return durations;
     const std::size_t ranks = relative_times.size() / step.size();
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
@@ -212,20 +211,21 @@ Mend with_usual_time(std::span<const ReplicatedStep> steps, const CommonSlowStep
           durations[replica][id] =
               std::llround(static_cast<double>(durations[replica][id]) / relative_time);
       });
+    return durations;
   };
 }
 
-Mend with_usual_time(std::span<const ReplicatedStep> steps, const SlowSteps& slow) {
-  return [steps, slow](const ReplicatedStep& step, std::vector<Durations>& durations) {
-    const double relative_time =
-        slow.relative_times[static_cast<std::size_t>(&step - steps.data())];
+Mend with_usual_time(const SlowSteps& slow) {
+  return [slow](std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations) {
+    const double relative_time = slow.relative_times[at];
     const auto replica = static_cast<std::size_t>(slow.worker.replica);
-    if (relative_time == 1) return;
+    if (relative_time == 1) return durations;
     step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
       if (one.rank == slow.worker.rank)
         durations[replica][id] =
             std::llround(static_cast<double>(durations[replica][id]) / relative_time);
     });
+    return durations;
   };
 }
 

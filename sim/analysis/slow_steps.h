@@ -47,10 +47,10 @@ struct CommonSlowSteps {
 CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Mend> mends);
 
-/// Makes every worker as fast as in the other steps. Refers to the steps.
-Mend with_usual_time(std::span<const ReplicatedStep> steps, const CommonSlowSteps& slow);
+/// Makes every worker as fast as in the other steps.
+Mend with_usual_time(const CommonSlowSteps& slow);
 
-/// Makes the worker as fast as in its other steps. Refers to the steps.
-Mend with_usual_time(std::span<const ReplicatedStep> steps, const SlowSteps& slow);
+/// Makes the worker as fast as in its other steps.
+Mend with_usual_time(const SlowSteps& slow);
 
 }  // namespace bubblescope::inline sim

@@ -32,8 +32,8 @@ class Workers {
 
   /// Makes this worker, or all that the cause has, as fast as the others. A worker that is slower
   /// in some steps than in others, as a device is that throttles, is mended by as much in each.
-  void mend(const ReplicatedStep& step, const Cause& cause,
-            std::vector<Durations>& durations) const;
+  /// Refers to the workers.
+  Mend mend(const Cause& cause) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;

@@ -19,9 +19,9 @@ Mend add_together(CauseList& causes, const CauseEvidence& evidence,
                   const std::vector<Cause>& workers) {
   std::vector<MendedCause> singles;
   for (std::size_t at = 0; at < workers.size() && at < kMaxSingleWorkers; ++at)
-    singles.push_back({workers[at], evidence.mend_worker(workers[at])});
+    singles.push_back({workers[at], evidence.workers->mend(workers[at])});
   const Cause all = join_workers(workers, evidence.steps.front().front().program.ranks);
-  const Mend mend = evidence.mend_worker(all);
+  const Mend mend = evidence.workers->mend(all);
   causes.add_joined(singles, {all, mend});
   return mend;
 }
@@ -45,7 +45,7 @@ void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence)
     cause.all_steps = std::ssize(evidence.steps);
     cause.is_at_times = true;
     cause.grows = slow.grows;
-    const Mend mend = with_usual_time(evidence.steps, slow);
+    const Mend mend = with_usual_time(slow);
     if (!causes.add(cause, mend)) continue;
     causes.take_as_base(CauseKind::kWorker, mend);
     ++count;

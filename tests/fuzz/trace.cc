@@ -17,8 +17,8 @@ namespace {
 using namespace bubblescope;
 
 void read_whole(std::string_view text) {
-  traces::ObservedTrace trace = traces::parse_trace({"fuzz", text});
-  for (const traces::MeasuredStep& step : traces::assemble_steps(trace)) {
+  const traces::AssembledSteps read = traces::assemble_steps(traces::parse_trace({"fuzz", text}));
+  for (const traces::MeasuredStep& step : read.steps) {
     if (step.timeline.end.size() != step.program.size()) std::abort();
     if (step.program.size() > 10'000) continue;
     analyze(step.schedule, step.program, step.timeline);

@@ -22,8 +22,7 @@ namespace {
 constexpr const char* kTrace = "traces/straggler/timeline-ST.json.gz";
 
 std::vector<traces::MeasuredStep> read_steps(const std::string& path) {
-  traces::ObservedTrace trace = traces::read_trace(path);
-  return traces::assemble_steps(trace);
+  return traces::assemble_steps(traces::read_trace(path)).steps;
 }
 
 TEST(StragglerTrace, HasThePublishedIterationsAndBubble) {

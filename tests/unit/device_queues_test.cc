@@ -75,7 +75,7 @@ class Rank {
 traces::MeasuredStep assemble(const Rank& first, const Rank& last) {
   traces::ObservedTrace trace = first.read();
   traces::append(trace, last.read());
-  return traces::assemble_steps(trace).at(0);
+  return traces::assemble_steps(trace).steps.at(0);
 }
 
 /// From when to when the result of an op travels, in microseconds from the first op on.

@@ -23,8 +23,7 @@ namespace bubblescope::tests {
 namespace {
 
 std::vector<traces::MeasuredStep> read(const std::string& text) {
-  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
-  return traces::assemble_steps(trace);
+  return traces::assemble_steps(traces::parse_trace({"t.json", text})).steps;
 }
 
 /// "0F0 0F1 1F0 ...": the ops of the critical path.
@@ -85,7 +84,7 @@ Nanos arrival_of_second(bool by_host, Nanos taken) {
   receive.may_hold_waiting = by_host;
   receive.start = 10;
   receive.end = taken;
-  traces::time_messages(schedule, program, {receive}, timeline);
+  timeline = traces::time_messages(schedule, program, {receive}, std::move(timeline));
   for (InstructionId id = 0; id < program.size(); ++id)
     if (to_string(program.instructions[id].op) == "0SEND_F1") return timeline.end[id];
   return -1;

@@ -170,12 +170,12 @@ TEST(MeasuredProfile, OpsWithoutAnnotationsLieBetweenMessages) {
   EXPECT_EQ(op_of(trace, "0B0").start, 500'000);  // when the gradient had arrived
   EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
   EXPECT_EQ(op_of(trace, "1B0").end, 416'000);
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].schedule->op_count(), 4);
-  ASSERT_EQ(trace.whole_steps.size(), 1u);
-  EXPECT_EQ(trace.whole_steps[0].whole, 1'000'000);
-  EXPECT_TRUE(trace.faults.empty());
+  const traces::AssembledSteps read = traces::assemble_steps(trace);
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(read.steps[0].schedule->op_count(), 4);
+  ASSERT_EQ(read.whole_steps.size(), 1u);
+  EXPECT_EQ(read.whole_steps[0].whole, 1'000'000);
+  EXPECT_TRUE(read.remarks.faults.empty());
 }
 
 // The backward's last function seems to end at 716, but its thread posts a message at 705.
@@ -195,9 +195,10 @@ TEST(MeasuredProfile, CallsWithinABarrierAreOfNoOp) {
 
 TEST(MeasuredProfile, MessagesWithinAnOpAreDoubted) {
   traces::ObservedTrace trace = first_rank().gradient(701, 15).call("c10d::send", 705, 1).read();
-  ASSERT_EQ(trace.doubts.size(), 1u);
-  EXPECT_NE(trace.doubts[0].find("1 message(s) are posted"), std::string::npos) << trace.doubts[0];
-  EXPECT_TRUE(first_rank().read().doubts.empty());
+  ASSERT_EQ(trace.remarks.doubts.size(), 1u);
+  EXPECT_NE(trace.remarks.doubts[0].find("1 message(s) are posted"), std::string::npos)
+      << trace.remarks.doubts[0];
+  EXPECT_TRUE(first_rank().read().remarks.doubts.empty());
 }
 
 TEST(MeasuredProfile, RecordingsThatEndBeforeTheirStepAreDoubted) {
@@ -207,7 +208,7 @@ TEST(MeasuredProfile, RecordingsThatEndBeforeTheirStepAreDoubted) {
         .annotation("PP:0F0", 10, 400)
         .annotation("PP:0B0", 410, 400)
         .read()
-        .doubts;
+        .remarks.doubts;
   };
   EXPECT_TRUE(doubts_of(1000).empty());
   ASSERT_EQ(doubts_of(2000).size(), 1u);
@@ -233,7 +234,7 @@ TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {
                  RankProfile(0).annotation("PP:0F0", 0, 10).annotation("PP:0B0", 20, 90).read());
   traces::append(trace,
                  RankProfile(1).annotation("PP:1F0", 1, 39).annotation("PP:1B0", 40, 40).read());
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 1u);
   // 1F0 waits for 0F0 until 10, and 0B0 waits for 1B0 until 80. No clock is shifted.
   const Timeline& timeline = steps[0].timeline;
@@ -255,7 +256,7 @@ TEST(MeasuredProfile, FilesOfTheSameStagesAreReplicas) {
                               .annotation("PP:" + stage + "B0", 80 - later, 10)
                               .read());
   }
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[1].label, "replica 1");
   EXPECT_EQ(steps[0].program.ranks, 2);
@@ -272,7 +273,7 @@ TEST(MeasuredProfile, StagesPlaceTracesOfWhichSomeStateTheirRank) {
                               .read());
   }
   trace.recorders[0].rank.reset();
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 1u);
   for (std::size_t rank = 0; rank < 3; ++rank)
     EXPECT_EQ(steps[0].schedule->order[rank][0].stage, static_cast<std::int32_t>(rank));
@@ -282,11 +283,12 @@ TEST(MeasuredProfile, StagesPlaceTracesOfWhichSomeStateTheirRank) {
 TEST(MeasuredProfile, CallsThatReachOverAnOpAreDoubted) {
   RankProfile profile(1);
   profile.annotation("PP:1F0", 10, 90).call("aten::mm", 20, 30);
-  EXPECT_TRUE(profile.read().doubts.empty());
+  EXPECT_TRUE(profile.read().remarks.doubts.empty());
   profile.call("aten::mm", 0, 20);
   const traces::ObservedTrace trace = profile.read();
-  ASSERT_EQ(trace.doubts.size(), 1u);
-  EXPECT_NE(trace.doubts[0].find("1 op(s) or call(s) begin within a call"), std::string::npos);
+  ASSERT_EQ(trace.remarks.doubts.size(), 1u);
+  EXPECT_NE(trace.remarks.doubts[0].find("1 op(s) or call(s) begin within a call"),
+            std::string::npos);
 }
 
 // tools/hooks/bubblescope_hooks.py names ops within the names of PyTorch's runtime.

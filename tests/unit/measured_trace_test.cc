@@ -28,10 +28,9 @@ void add_step(Events& events, int pid, int step, int origin, int late = 0) {
 
 std::vector<traces::MeasuredStep> read(const std::string& text,
                                        std::vector<std::string>* notes = nullptr) {
-  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  if (notes) *notes = trace.notes;
-  return steps;
+  const traces::AssembledSteps read = traces::assemble_steps(traces::parse_trace({"t.json", text}));
+  if (notes) *notes = read.remarks.notes;
+  return read.steps;
 }
 
 std::string refusal(const std::string& text) {
@@ -166,7 +165,7 @@ TEST(MeasuredTrace, PutsThePyTorchProfilesOfTheRanksTogether) {
   traces::ObservedTrace trace;
   traces::append(trace, traces::parse_trace({"rank1.json", profiled_rank(1, 120)}));
   traces::append(trace, traces::parse_trace({"rank0.json", profiled_rank(0, 100)}));
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 1u);
   const traces::MeasuredStep& step = steps[0];
   EXPECT_EQ(step.timeline.source, "kineto");
@@ -186,40 +185,34 @@ std::string rank_of_two(int rank, int ahead) {
   return events.kineto(rank);
 }
 
-struct ReadFiles {
-  std::vector<traces::MeasuredStep> steps;
-  std::vector<std::string> notes;
-};
-
-ReadFiles read_ranks(const std::vector<std::string>& texts) {
+traces::AssembledSteps read_ranks(const std::vector<std::string>& texts) {
   traces::ObservedTrace trace;
   for (std::size_t rank = 0; rank < texts.size(); ++rank)
     traces::append(trace,
                    traces::parse_trace({"rank" + std::to_string(rank) + ".json", texts[rank]}));
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  return {std::move(steps), trace.notes};
+  return traces::assemble_steps(trace);
 }
 
 TEST(MeasuredTrace, SetsClocksThatAreApart) {
   for (const int ahead : {0, 500, -30, 12'345}) {
-    const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, ahead)});
+    const traces::AssembledSteps read = read_ranks({rank_of_two(0, 0), rank_of_two(1, ahead)});
     ASSERT_EQ(read.steps.size(), 1u);
     // 10 + 1 + 10 + 20 + 1 + 20 us, whatever rank 1's clock says: the gap is 1 us both ways.
     EXPECT_EQ(
         analyze(read.steps[0].schedule, read.steps[0].program, read.steps[0].timeline).makespan,
         62'000)
         << ahead;
-    ASSERT_EQ(read.notes.size(), ahead == 0 ? 0u : 1u);
+    ASSERT_EQ(read.remarks.notes.size(), ahead == 0 ? 0u : 1u);
     if (ahead == 0) continue;
     const std::string direction = ahead > 0 ? "back" : "forward";
-    EXPECT_EQ(read.notes[0], "the clock of rank 1 was set " + direction + " by " +
-                                 to_text(Nanos{1000} * std::abs(ahead)) +
-                                 ", because ops began before their inputs had ended");
+    EXPECT_EQ(read.remarks.notes[0], "the clock of rank 1 was set " + direction + " by " +
+                                         to_text(Nanos{1000} * std::abs(ahead)) +
+                                         ", because ops began before their inputs had ended");
   }
 }
 
 TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
-  const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 0)});
+  const traces::AssembledSteps read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 0)});
   for (const Nanos early : {Nanos{0}, Nanos{30'000}}) {
     traces::ObservedTrace trace;
     trace.steps.push_back(read.steps[0]);
@@ -229,20 +222,21 @@ TEST(MeasuredTrace, TellsThatAWholeStepCannotHaveBeenSo) {
         timeline.start[id] -= early;
         timeline.end[id] -= early;
       }
-    traces::assemble_steps(trace);
-    EXPECT_TRUE(trace.notes.empty());
-    ASSERT_EQ(trace.faults.size(), early == 0 ? 0u : 1u);
+    const traces::Remarks remarks = traces::assemble_steps(trace).remarks;
+    EXPECT_TRUE(remarks.notes.empty());
+    ASSERT_EQ(remarks.faults.size(), early == 0 ? 0u : 1u);
     if (early == 0) continue;
-    EXPECT_NE(trace.faults[0].find("before its input"), std::string::npos) << trace.faults[0];
-    EXPECT_NE(trace.faults[0].find("on rank 0 has ended"), std::string::npos) << trace.faults[0];
+    EXPECT_NE(remarks.faults[0].find("before its input"), std::string::npos) << remarks.faults[0];
+    EXPECT_NE(remarks.faults[0].find("on rank 0 has ended"), std::string::npos)
+        << remarks.faults[0];
   }
 }
 
 TEST(MeasuredTrace, LeavesClocksThatFitAlone) {
   // At 5 us ahead the messages seem to take 6 and -4 us, which is within the accuracy of device
   // clocks.
-  const ReadFiles read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 5)});
-  EXPECT_TRUE(read.notes.empty());
+  const traces::AssembledSteps read = read_ranks({rank_of_two(0, 0), rank_of_two(1, 5)});
+  EXPECT_TRUE(read.remarks.notes.empty());
   const traces::MeasuredStep& step = read.steps[0];
   EXPECT_EQ(analyze(step.schedule, step.program, step.timeline).ranks[1].first_start, 16'000);
 }
@@ -252,17 +246,17 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
   early.slice("PP:1F0", 0, 0, 30, 91).slice("PP:1B0", 0, 0, 121, 20);
   Events first;
   first.slice("PP:0F0", 0, 0, 100, 10).slice("PP:0B0", 0, 0, 142, 20);
-  const ReadFiles read = read_ranks({first.kineto(0), early.kineto(1)});
+  const traces::AssembledSteps read = read_ranks({first.kineto(0), early.kineto(1)});
   // The cause may be a clock or waiting within the annotation. Both are reported, and the waiting
   // is removed.
-  ASSERT_EQ(read.notes.size(), 2u);
-  EXPECT_NE(read.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
+  ASSERT_EQ(read.remarks.notes.size(), 2u);
+  EXPECT_NE(read.remarks.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
             std::string::npos)
-      << read.notes[1];
-  EXPECT_NE(read.notes[0].find("an op of rank 1 begins 80 us before its input ends on rank "
-                               "0, which no shift of their clocks explains"),
+      << read.remarks.notes[1];
+  EXPECT_NE(read.remarks.notes[0].find("an op of rank 1 begins 80 us before its input ends on rank "
+                                       "0, which no shift of their clocks explains"),
             std::string::npos)
-      << read.notes[0];
+      << read.remarks.notes[0];
 }
 
 TEST(MeasuredTrace, RefusesATraceGivenTwice) {
@@ -283,11 +277,11 @@ TEST(MeasuredTrace, SaysThatTheLastRankIsMissing) {
       .slice("PP:0SEND_F0", 0, 1, 10, 1)
       .slice("PP:0RECV_B0", 0, 1, 30, 1)
       .slice("PP:0B0", 0, 0, 31, 20);
-  const ReadFiles read = read_ranks({events.kineto(0)});
-  ASSERT_EQ(read.notes.size(), 1u);
-  EXPECT_NE(read.notes[0].find("0SEND_F0 is a message with stage 1, which no trace runs"),
+  const traces::AssembledSteps read = read_ranks({events.kineto(0)});
+  ASSERT_EQ(read.remarks.notes.size(), 1u);
+  EXPECT_NE(read.remarks.notes[0].find("0SEND_F0 is a message with stage 1, which no trace runs"),
             std::string::npos)
-      << read.notes[0];
+      << read.remarks.notes[0];
 }
 
 TEST(MeasuredTrace, SaysWhatATraceHasInsteadOfOps) {

@@ -27,19 +27,24 @@ std::string profile(int rank, int world_size, const std::string& groups = "") {
          slice("B", 90 - 10 * (rank % 4) + rank / 4) + "]}";
 }
 
-/// The traces of some ranks of a job, or an error.
-std::string refusal_or_fault(const std::vector<int>& ranks, int world_size,
-                             const std::string& groups = "") {
+/// The steps of some ranks of a job.
+traces::AssembledSteps assemble(const std::vector<int>& ranks, int world_size,
+                                const std::string& groups = "") {
   traces::ObservedTrace trace;
   for (const int rank : ranks)
     traces::append(trace, traces::parse_trace({"rank" + std::to_string(rank) + ".json",
                                                profile(rank, world_size, groups)}));
+  return traces::assemble_steps(trace);
+}
+
+std::string refusal_or_fault(const std::vector<int>& ranks, int world_size,
+                             const std::string& groups = "") {
   try {
-    traces::assemble_steps(trace);
+    const traces::AssembledSteps read = assemble(ranks, world_size, groups);
+    return read.remarks.faults.empty() ? "" : read.remarks.faults.front();
   } catch (const Error& error) {
     return error.what();
   }
-  return trace.faults.empty() ? "" : trace.faults.front();
 }
 
 TEST(MissingRanks, AreNotMissingWhereAllAreGiven) {
@@ -67,14 +72,9 @@ TEST(MissingRanks, InTheMiddleLeaveAReportOnTheOthers) {
 TEST(MissingRanks, LeaveTheNumbersOfTheOthers) {
   for (int given = 1; given < 15; ++given) {
     std::vector<int> ranks;
-    traces::ObservedTrace trace;
-    for (int rank = 0; rank < 4; ++rank) {
-      if ((given >> rank & 1) == 0) continue;
-      ranks.push_back(rank);
-      traces::append(
-          trace, traces::parse_trace({"rank" + std::to_string(rank) + ".json", profile(rank, 4)}));
-    }
-    const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+    for (int rank = 0; rank < 4; ++rank)
+      if (given >> rank & 1) ranks.push_back(rank);
+    const std::vector<traces::MeasuredStep> steps = assemble(ranks, 4).steps;
     ASSERT_EQ(steps.size(), 1u);
     const traces::MeasuredStep& step = steps.front();
     EXPECT_EQ(step.program.ranks, 4) << given;
@@ -109,20 +109,16 @@ TEST(MissingRanks, OfOneReplicaLeaveAReportOnAnother) {
   const std::string groups =
       R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})";
   EXPECT_EQ(refusal_or_fault({0, 1, 2, 3, 4, 5, 6, 7}, 8, groups), "");
-  traces::ObservedTrace trace;
-  for (const int rank : {0, 1, 2, 3, 4, 5, 6})
-    traces::append(trace, traces::parse_trace(
-                              {"rank" + std::to_string(rank) + ".json", profile(rank, 8, groups)}));
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps.front().replica, 0);
-  EXPECT_EQ(trace.faults, std::vector<std::string>{});
-  ASSERT_EQ(trace.doubts.size(), 1u);
-  EXPECT_TRUE(trace.doubts.front().starts_with(
+  const traces::AssembledSteps read = assemble({0, 1, 2, 3, 4, 5, 6}, 8, groups);
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(read.steps.front().replica, 0);
+  EXPECT_EQ(read.remarks.faults, std::vector<std::string>{});
+  ASSERT_EQ(read.remarks.doubts.size(), 1u);
+  EXPECT_TRUE(read.remarks.doubts.front().starts_with(
       "of the 4 ranks of the pipeline that begins on rank 4 of the job the traces of 0 to 2 are "
       "given and those of 3 are missing; this pipeline is left out of the report on the others"))
-      << trace.doubts.front();
-  EXPECT_TRUE(trace.lacks_replicas);
+      << read.remarks.doubts.front();
+  EXPECT_TRUE(read.lacks_replicas);
 }
 
 // A second run of a job need not place its ranks on the same hosts.
@@ -161,14 +157,10 @@ std::string doubt_about(const std::vector<int>& ranks, const std::string& furthe
   const std::string groups =
       R"({"pg_desc":"mesh_pp","ranks":[0,1,2,3]},{"pg_desc":"mesh_pp","ranks":[4,5,6,7]})" +
       further_groups;
-  traces::ObservedTrace trace;
-  for (const int rank : ranks)
-    traces::append(trace, traces::parse_trace(
-                              {"rank" + std::to_string(rank) + ".json", profile(rank, 8, groups)}));
-  traces::assemble_steps(trace);
-  EXPECT_TRUE(trace.faults.empty());
-  EXPECT_EQ(trace.lacks_replicas, !trace.doubts.empty());
-  return trace.doubts.empty() ? "" : trace.doubts.front();
+  const traces::AssembledSteps read = assemble(ranks, 8, groups);
+  EXPECT_TRUE(read.remarks.faults.empty());
+  EXPECT_EQ(read.lacks_replicas, !read.remarks.doubts.empty());
+  return read.remarks.doubts.empty() ? "" : read.remarks.doubts.front();
 }
 
 const std::string kDataGroups =

@@ -55,10 +55,10 @@ void expect_truth(const std::vector<traces::MeasuredStep>& steps, const Recorded
 std::vector<traces::MeasuredStep> read(const std::vector<std::string>& paths) {
   traces::ObservedTrace trace;
   for (const std::string& path : paths) traces::append(trace, traces::read_trace(path));
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  for (const std::string& doubt : trace.doubts) ADD_FAILURE() << doubt;
-  for (const std::string& fault : trace.faults) ADD_FAILURE() << fault;
-  return steps;
+  const traces::AssembledSteps read = traces::assemble_steps(trace);
+  for (const std::string& doubt : read.remarks.doubts) ADD_FAILURE() << doubt;
+  for (const std::string& fault : read.remarks.faults) ADD_FAILURE() << fault;
+  return read.steps;
 }
 
 TEST_F(NsysFrameworks, OpsAreExactInEveryReleaseAndUnderEveryName) {
@@ -109,10 +109,10 @@ std::string objection(const std::vector<std::string>& paths) {
   try {
     traces::ObservedTrace trace;
     for (const std::string& path : paths) traces::append(trace, traces::read_trace(path));
-    traces::assemble_steps(trace);
+    const traces::Remarks remarks = traces::assemble_steps(trace).remarks;
     std::string said;
-    for (const std::string& text : trace.faults) said += text + "\n";
-    for (const std::string& text : trace.doubts) said += text + "\n";
+    for (const std::string& text : remarks.faults) said += text + "\n";
+    for (const std::string& text : remarks.doubts) said += text + "\n";
     return said;
   } catch (const Error& error) {
     return error.what();
@@ -242,8 +242,7 @@ TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   EXPECT_TRUE(said.ends_with(forward) || said.ends_with(backward)) << said;
   const traces::NameRules rules = traces::NameRules::parse(
       R"({"format":"bubblescope-rules/1","rules":[)" + forward + "," + backward + "]}", "rules");
-  traces::ObservedTrace trace = traces::read_trace(file, &rules);
-  expect_truth(traces::assemble_steps(trace), step, 3);
+  expect_truth(traces::assemble_steps(traces::read_trace(file, &rules)).steps, step, 3);
 }
 
 }  // namespace

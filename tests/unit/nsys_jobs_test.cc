@@ -50,21 +50,22 @@ class NsysJobs : public TemporaryFolder {
 
   /// Assembles the files; refusals are the only fault of an empty result.
   std::vector<traces::MeasuredStep> read(const std::vector<std::string>& files) {
-    trace_ = {};
+    read_ = {};
     said_.clear();
     try {
-      for (const std::string& file : files) traces::append(trace_, traces::read_trace(file));
-      std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace_);
-      for (const std::string& fault : trace_.faults) said_ += fault + "\n";
-      for (const std::string& doubt : trace_.doubts) said_ += doubt + "\n";
-      return steps;
+      traces::ObservedTrace trace;
+      for (const std::string& file : files) traces::append(trace, traces::read_trace(file));
+      read_ = traces::assemble_steps(std::move(trace));
+      for (const std::string& fault : read_.remarks.faults) said_ += fault + "\n";
+      for (const std::string& doubt : read_.remarks.doubts) said_ += doubt + "\n";
+      return read_.steps;
     } catch (const Error& error) {
       said_ = error.what();
       return {};
     }
   }
 
-  traces::ObservedTrace trace_;
+  traces::AssembledSteps read_;
   std::string said_;
 };
 
@@ -122,7 +123,7 @@ TEST_F(NsysJobs, WorksBehindTheOpsAreThoseOfTheirStep) {
   ASSERT_EQ(read({write("job.sqlite", events)}).size(), 1u) << said_;
   EXPECT_EQ(said_, "");
   std::map<std::string, std::vector<Nanos>> times;
-  for (const traces::ObservedWork& work : trace_.works)
+  for (const traces::ObservedWork& work : read_.works)
     if (work.name != "step") times[work.name].push_back(work.end - work.start);
   EXPECT_EQ(times.size(), 2u);
   EXPECT_EQ(times["all-reduce"], std::vector<Nanos>(4, 5'000));
@@ -137,9 +138,9 @@ TEST_F(NsysJobs, RanksInStepAreShownOnce) {
       read({write("job.sqlite", join(events, as_replica(events, 1)))});
   EXPECT_EQ(said_, "");
   EXPECT_EQ(steps.size(), 3u);
-  EXPECT_TRUE(std::any_of(trace_.notes.begin(), trace_.notes.end(), [](const std::string& note) {
-    return note.find("tensor-parallel") != note.npos;
-  }));
+  EXPECT_TRUE(std::any_of(
+      read_.remarks.notes.begin(), read_.remarks.notes.end(),
+      [](const std::string& note) { return note.find("tensor-parallel") != note.npos; }));
 }
 
 // All forwards run first: eight of one stage, or four of each of two. In the other order, ranks run
@@ -151,8 +152,8 @@ TEST_F(NsysJobs, ChunksThatFunctionsLeaveOpenAreSaid) {
         record_step(schedule, {.ranks = 4, .chunks = 2, .microbatches = 4}, uneven_cost(0));
     const std::string file = write("job.sqlite", record_nsys(step, {NsysNames::kFunctions}));
     read({file});
-    ASSERT_FALSE(trace_.faults.empty()) << schedule;
-    EXPECT_NE(trace_.faults.front().find(said), std::string::npos) << said_;
+    ASSERT_FALSE(read_.remarks.faults.empty()) << schedule;
+    EXPECT_NE(read_.remarks.faults.front().find(said), std::string::npos) << said_;
   }
 }
 
@@ -197,9 +198,9 @@ TEST_F(NsysJobs, StepsOfOtherSizesAreNotCalledIncomplete) {
   const std::vector<traces::MeasuredStep> steps = read({write("job.sqlite", join(events, more))});
   EXPECT_EQ(said_, "");
   EXPECT_EQ(steps.size(), 2u);
-  ASSERT_FALSE(trace_.notes.empty());
-  EXPECT_NE(trace_.notes.front().find("another number of micro-batches"), std::string::npos)
-      << trace_.notes.front();
+  ASSERT_FALSE(read_.remarks.notes.empty());
+  EXPECT_NE(read_.remarks.notes.front().find("another number of micro-batches"), std::string::npos)
+      << read_.remarks.notes.front();
 }
 
 // Ranges around all steps give their numbers and, with the time to the next one, their length.
@@ -217,8 +218,8 @@ TEST_F(NsysJobs, RangesOfIterationsAreSteps) {
   EXPECT_EQ(said_, "");
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps.front().number, 100);
-  ASSERT_EQ(trace_.whole_steps.size(), 3u);
-  EXPECT_EQ(trace_.whole_steps.front().whole, period - 1'000);
+  ASSERT_EQ(read_.whole_steps.size(), 3u);
+  EXPECT_EQ(read_.whole_steps.front().whole, period - 1'000);
 }
 
 }  // namespace

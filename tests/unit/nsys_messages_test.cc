@@ -27,10 +27,10 @@ class NsysMessages : public TemporaryFolder {
     return write_database(path(name), write_nsys_sql(events, NsysSchema::k2025));
   }
 
-  traces::ObservedTrace read(const std::vector<std::string>& names) {
+  traces::AssembledSteps assemble(const std::vector<std::string>& names) {
     traces::ObservedTrace trace;
     for (const std::string& name : names) traces::append(trace, traces::read_trace(path(name)));
-    return trace;
+    return traces::assemble_steps(trace);
   }
 };
 
@@ -47,8 +47,8 @@ Nanos saved_by(const std::vector<traces::MeasuredStep>& steps, CauseKind kind, b
   return saved;
 }
 
-std::string first_fault(const traces::ObservedTrace& trace) {
-  return trace.faults.empty() ? "" : trace.faults.front();
+std::string first_fault(const traces::AssembledSteps& read) {
+  return read.remarks.faults.empty() ? "" : read.remarks.faults.front();
 }
 
 // Three messages of the critical path of 1F1B lead down the pipeline and three back, at least; the
@@ -69,11 +69,10 @@ TEST_F(NsysMessages, WaitingForMessagesIsNoLateLaunch) {
     NsysJob job = one.job;
     job.posts_early = true;
     if (!write("job.sqlite", record_nsys(step, job))) GTEST_SKIP() << "there is no libsqlite3";
-    traces::ObservedTrace trace = read({"job.sqlite"});
-    const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-    EXPECT_EQ(first_fault(trace), "");
-    EXPECT_GT(saved_by(steps, CauseKind::kCommunication, false), 6 * kMessage);
-    EXPECT_LT(saved_by(steps, CauseKind::kLaunch, false), kMessage / 10);
+    const traces::AssembledSteps read = assemble({"job.sqlite"});
+    EXPECT_EQ(first_fault(read), "");
+    EXPECT_GT(saved_by(read.steps, CauseKind::kCommunication, false), 6 * kMessage);
+    EXPECT_LT(saved_by(read.steps, CauseKind::kLaunch, false), kMessage / 10);
   }
 }
 
@@ -82,8 +81,7 @@ TEST_F(NsysMessages, GapsBeforeMessagesThatWereNotRecordedAreNoLateLaunches) {
   const RecordedStep step = record();
   if (!write("job.sqlite", record_nsys(step, {NsysNames::kFunctions})))
     GTEST_SKIP() << "there is no libsqlite3";
-  traces::ObservedTrace trace = read({"job.sqlite"});
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = assemble({"job.sqlite"}).steps;
   EXPECT_GT(saved_by(steps, CauseKind::kCommunication, true), 6 * kMessage);
   EXPECT_EQ(saved_by(steps, CauseKind::kLaunch, false), 0);
 }
@@ -101,16 +99,13 @@ TEST_F(NsysMessages, RanksThatAreMissingAtTheEndsAreFaults) {
     for (std::int32_t rank = 0; rank < 4; ++rank)
       if (!write(fmt::format("rank{}.sqlite", rank), of_rank(events, rank)))
         GTEST_SKIP() << "there is no libsqlite3";
-    traces::ObservedTrace whole =
-        read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
-    traces::assemble_steps(whole);
+    const traces::AssembledSteps whole =
+        assemble({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
     EXPECT_EQ(first_fault(whole), "");
-    traces::ObservedTrace last = read({"rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
-    traces::assemble_steps(last);
+    const traces::AssembledSteps last = assemble({"rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
     EXPECT_NE(first_fault(last).find("receives from a rank before it"), std::string::npos)
         << first_fault(last);
-    traces::ObservedTrace first = read({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite"});
-    traces::assemble_steps(first);
+    const traces::AssembledSteps first = assemble({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite"});
     EXPECT_NE(first_fault(first).find("further ranks are missing"), std::string::npos)
         << first_fault(first);
   }

@@ -81,16 +81,15 @@ TEST(Nsys, OpsRunFromTheFirstToTheLastOfTheirKernels) {
       range(kFirstRank, 120, 121, "'data loading',NULL") +
       range(kFirstRank, 130, 135, "'PP:0B0',NULL") + launch(kFirstRank, 131, 3, 360, 400));
   if (!database.made()) GTEST_SKIP() << "there is no libsqlite3";
-  traces::ObservedTrace trace = traces::read_trace(database.path());
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  ASSERT_EQ(steps.size(), 1u);
-  const traces::MeasuredStep& step = steps[0];
+  const traces::AssembledSteps read = traces::assemble_steps(traces::read_trace(database.path()));
+  ASSERT_EQ(read.steps.size(), 1u);
+  const traces::MeasuredStep& step = read.steps[0];
   EXPECT_EQ(step.timeline.source, "nsys");
   EXPECT_EQ(step.schedule->order[0], (RankOrder{forward(0, 0), backward(0, 0)}));
   EXPECT_EQ(step.schedule->order[1], (RankOrder{forward(1, 0), backward(1, 0)}));
   EXPECT_EQ(step.timeline.start[0], 0);
   EXPECT_EQ(step.timeline.end[0], 40);
-  EXPECT_TRUE(trace.notes.empty());
+  EXPECT_TRUE(read.remarks.notes.empty());
 }
 
 TEST(Nsys, RefusesDatabasesOfOthers) {

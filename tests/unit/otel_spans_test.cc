@@ -34,15 +34,15 @@ TEST(OtelSpans, ShowTheOrderButSupportNoConclusion) {
       rank(0, span(kForward, 10, 15, 0) + "," + span(kForward, 20, 25, 1) + "," +
                   span(kBackward, 60, 65, 0) + "," + span(kBackward, 95, 99, 1)) +
       "\n";
-  traces::ObservedTrace trace = traces::parse_trace({"spans.jsonl", text});
-  const auto steps = traces::assemble_steps(trace);
-  ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].schedule->order[0],
+  const traces::AssembledSteps read =
+      traces::assemble_steps(traces::parse_trace({"spans.jsonl", text}));
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(read.steps[0].schedule->order[0],
             (RankOrder{forward(0, 0), forward(0, 1), backward(0, 0), backward(0, 1)}));
-  EXPECT_EQ(steps[0].schedule->order[1],
+  EXPECT_EQ(read.steps[0].schedule->order[1],
             (RankOrder{forward(1, 0), backward(1, 0), forward(1, 1), backward(1, 1)}));
-  ASSERT_FALSE(trace.faults.empty());
-  EXPECT_NE(trace.faults[0].find("not when the device ran them"), std::string::npos);
+  ASSERT_FALSE(read.remarks.faults.empty());
+  EXPECT_NE(read.remarks.faults[0].find("not when the device ran them"), std::string::npos);
 }
 
 TEST(OtelSpans, WithoutMicrobatchesAreRefusedWithTheirNames) {

@@ -18,8 +18,8 @@ namespace bubblescope::tests {
 namespace {
 
 traces::MeasuredStep read_back(const std::string& text) {
-  traces::ObservedTrace trace = traces::parse_trace({"own.json", text});
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  std::vector<traces::MeasuredStep> steps =
+      traces::assemble_steps(traces::parse_trace({"own.json", text})).steps;
   EXPECT_EQ(steps.size(), 1u);
   return std::move(steps.at(0));
 }

@@ -46,13 +46,13 @@ std::string error_of_windows(int second_number, int second_process) {
 
 // A profiler with several cycles writes a file for each: they are steps of one rank, not replicas.
 TEST(ProfileRecordings, RecordingsOfOneProcessAreItsSteps) {
-  traces::ObservedTrace trace = record_windows(4, 7);
+  const traces::ObservedTrace trace = record_windows(4, 7);
   EXPECT_EQ(trace.recorders.size(), 2u);
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[0].label, "step 1");
-  EXPECT_EQ(steps[1].label, "step 4");
-  EXPECT_TRUE(trace.faults.empty());
+  const traces::AssembledSteps read = traces::assemble_steps(trace);
+  ASSERT_EQ(read.steps.size(), 2u);
+  EXPECT_EQ(read.steps[0].label, "step 1");
+  EXPECT_EQ(read.steps[1].label, "step 4");
+  EXPECT_TRUE(read.remarks.faults.empty());
 }
 
 TEST(ProfileRecordings, RecordingsThatCountAlikeAreRefused) {
@@ -120,7 +120,7 @@ std::vector<traces::MeasuredStep> read_two_pipelines(const std::string& data, in
                    data);
     traces::append(trace, add_step(profile, rank % 2, 1, 1000 + rank).read());
   }
-  return traces::assemble_steps(trace);
+  return traces::assemble_steps(trace).steps;
 }
 
 // Replicas have the numbers of their data-parallel ranks, whether all of them were recorded or not.
@@ -182,8 +182,7 @@ TEST(ProfileRecordings, ReceivesBetweenOpsThatHoldTheirWaitingAreNone) {
 
 std::string refusal_of(const RankProfile& profile) {
   try {
-    traces::ObservedTrace trace = profile.read();
-    traces::assemble_steps(trace);
+    traces::assemble_steps(profile.read());
   } catch (const Error& error) {
     return error.what();
   }
@@ -231,7 +230,7 @@ TEST(ProfileRecordings, FilesOfTheSameStagesAreReplicasWithoutARank) {
   for (const int file : {0, 1, 2, 3})
     traces::append(trace, traces::parse_trace({"file" + std::to_string(file) + ".json",
                                                anonymous_profile(file / 2, 25 * (file % 2))}));
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].program.ranks, 2);
   EXPECT_EQ(steps[1].replica, 1);

@@ -54,10 +54,10 @@ TEST(ProfileWorks, WithoutMarksBelongToTheStepBefore) {
     profile.kernel("gemm", begin + 70, kComputing, begin + 200, 100);
     profile.kernel(kAllReduce, begin + 120, kReducing, begin + 310, 50, "mesh_dp");
   }
-  traces::ObservedTrace trace = profile.read();
-  EXPECT_EQ(traces::assemble_steps(trace).size(), 2u);
-  ASSERT_EQ(trace.whole_steps.size(), 2u);
-  for (const traces::WholeStep& step : trace.whole_steps) {
+  const traces::AssembledSteps read = traces::assemble_steps(profile.read());
+  EXPECT_EQ(read.steps.size(), 2u);
+  ASSERT_EQ(read.whole_steps.size(), 2u);
+  for (const traces::WholeStep& step : read.whole_steps) {
     EXPECT_EQ(step.pipeline, 200'000);
     EXPECT_EQ(step.whole, 260'000);
     ASSERT_EQ(step.outside.size(), 1u);
@@ -104,11 +104,10 @@ traces::ObservedTrace step_with_update() {
 }
 
 TEST(ProfileWorks, AreNamedByWhatRunsOutsideThePipeline) {
-  traces::ObservedTrace trace = step_with_update();
-  traces::assemble_steps(trace);
-  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  const traces::AssembledSteps read = traces::assemble_steps(step_with_update());
+  ASSERT_EQ(read.whole_steps.size(), 1u);
   using Parts = std::vector<std::pair<std::string, Nanos>>;
-  EXPECT_EQ(trace.whole_steps[0].outside,
+  EXPECT_EQ(read.whole_steps[0].outside,
             (Parts{{"all-reduce", 50'000}, {"optimizer", 30'000}, {"other kernels", 10'000}}));
 }
 
@@ -120,11 +119,10 @@ TEST(ProfileWorks, OfTheHostAreNamedAsWell) {
   profile.annotation("PP:0B0", 100, 100).gradient(100, 100);
   profile.annotation("gloo:all_reduce", 210, 50);
   profile.annotation("Optimizer.step#AdamW.step", 270, 40);
-  traces::ObservedTrace trace = profile.read();
-  traces::assemble_steps(trace);
-  ASSERT_EQ(trace.whole_steps.size(), 1u);
+  const traces::AssembledSteps read = traces::assemble_steps(profile.read());
+  ASSERT_EQ(read.whole_steps.size(), 1u);
   using Parts = std::vector<std::pair<std::string, Nanos>>;
-  EXPECT_EQ(trace.whole_steps[0].outside, (Parts{{"all-reduce", 50'000}, {"optimizer", 40'000}}));
+  EXPECT_EQ(read.whole_steps[0].outside, (Parts{{"all-reduce", 50'000}, {"optimizer", 40'000}}));
 }
 
 // Both replicas are in the step for 500 µs. What is outside of the pipeline is that of the replica
@@ -142,11 +140,11 @@ TEST(ProfileWorks, OutsideAreThoseOfTheReplicaThatWaitsTheLeast) {
     profile.kernel(kAllReduce, 45, kReducing, end, 450 - end);
     traces::append(trace, profile.read());
   }
-  traces::assemble_steps(trace);
-  ASSERT_EQ(trace.whole_steps.size(), 1u);
-  EXPECT_EQ(trace.whole_steps[0].pipeline, 300'000);
-  ASSERT_EQ(trace.whole_steps[0].outside.size(), 1u);
-  EXPECT_EQ(trace.whole_steps[0].outside[0].second, 50'000);
+  const traces::AssembledSteps read = traces::assemble_steps(trace);
+  ASSERT_EQ(read.whole_steps.size(), 1u);
+  EXPECT_EQ(read.whole_steps[0].pipeline, 300'000);
+  ASSERT_EQ(read.whole_steps[0].outside.size(), 1u);
+  EXPECT_EQ(read.whole_steps[0].outside[0].second, 50'000);
 }
 
 }  // namespace

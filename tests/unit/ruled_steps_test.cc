@@ -28,12 +28,10 @@ std::string ops_of(int rank, int start) {
          event("bwd" + stage, rank, start + 80 - 20 * rank, 10);
 }
 
-traces::ObservedTrace read(const std::string& events) {
+std::vector<traces::WholeStep> read(const std::string& events) {
   const traces::NameRules rules = traces::NameRules::parse(kRules, "rules.json");
-  traces::ObservedTrace trace =
-      traces::parse_trace({"run.json", "{\"traceEvents\":[" + events + "]}", &rules});
-  traces::assemble_steps(trace);
-  return trace;
+  const std::string text = "{\"traceEvents\":[" + events + "]}";
+  return traces::assemble_steps(traces::parse_trace({"run.json", text, &rules})).whole_steps;
 }
 
 // Rank 1 enters each iteration 95 µs before rank 0, which then still runs its backward of the one
@@ -46,11 +44,11 @@ TEST(RuledSteps, AreWholeSteps) {
       events += (events.empty() ? "" : ",") + ops_of(rank, start) + "," +
                 event("iteration " + std::to_string(step), rank, start - 95 * rank, 170);
     }
-  const traces::ObservedTrace trace = read(events);
-  ASSERT_EQ(trace.whole_steps.size(), 2u);
-  EXPECT_EQ(trace.whole_steps[0].step, 7);
-  EXPECT_EQ(trace.whole_steps[0].whole, 170'000);
-  EXPECT_EQ(trace.whole_steps[0].pipeline, 90'000);
+  const std::vector<traces::WholeStep> steps = read(events);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].step, 7);
+  EXPECT_EQ(steps[0].whole, 170'000);
+  EXPECT_EQ(steps[0].pipeline, 90'000);
 }
 
 // Every process counts its own.
@@ -60,9 +58,9 @@ TEST(RuledSteps, AreCountedWithoutANumber) {
     for (const int step : {0, 1})
       events += (events.empty() ? "" : ",") + ops_of(rank, 100 * step) + "," +
                 event("iteration", rank, 100 * step, 95);
-  const traces::ObservedTrace trace = read(events);
-  ASSERT_EQ(trace.whole_steps.size(), 2u);
-  EXPECT_EQ(trace.whole_steps[1].whole, 95'000);
+  const std::vector<traces::WholeStep> steps = read(events);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].whole, 95'000);
 }
 
 // Slices may also begin and end by events of their own.
@@ -75,10 +73,10 @@ TEST(RuledSteps, MayBeginAndEndByTwoEvents) {
   for (const int rank : {0, 1})
     events += (events.empty() ? "" : ",") + bound("B", rank, 100) + "," + ops_of(rank, 110) + "," +
               bound("E", rank, 220);
-  const traces::ObservedTrace trace = read(events);
-  ASSERT_EQ(trace.whole_steps.size(), 1u);
-  EXPECT_EQ(trace.whole_steps[0].step, 3);
-  EXPECT_EQ(trace.whole_steps[0].whole, 120'000);
+  const std::vector<traces::WholeStep> steps = read(events);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step, 3);
+  EXPECT_EQ(steps[0].whole, 120'000);
 }
 
 }  // namespace

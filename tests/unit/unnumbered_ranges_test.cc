@@ -24,15 +24,16 @@ TEST(UnnumberedRanges, NamesWithoutNumbersAreNoFurtherOps) {
   };
   const traces::ObservedTrace within = profile.read();
   EXPECT_EQ(count_computes(within), 1);
-  EXPECT_TRUE(within.doubts.empty());
+  EXPECT_TRUE(within.remarks.doubts.empty());
   const traces::ObservedTrace outside =
       profile.annotation("DeepSpeedEngine.forward", 200, 100).call("aten::mm", 230, 30).read();
   EXPECT_EQ(count_computes(outside), 1);
-  ASSERT_EQ(outside.doubts.size(), 1u);
-  EXPECT_NE(outside.doubts[0].find("1 range(s) outside of all numbered ops name an op without its "
-                                   "number, such as 'DeepSpeedEngine.forward'"),
+  ASSERT_EQ(outside.remarks.doubts.size(), 1u);
+  EXPECT_NE(outside.remarks.doubts[0].find(
+                "1 range(s) outside of all numbered ops name an op without its "
+                "number, such as 'DeepSpeedEngine.forward'"),
             std::string::npos)
-      << outside.doubts[0];
+      << outside.remarks.doubts[0];
 }
 
 // Forwards may have numbers and backwards not: the order gives those.
@@ -47,8 +48,8 @@ TEST(UnnumberedRanges, OneKindOfOpMayHaveNumbersAlone) {
   }
   traces::ObservedTrace trace = first.read();
   traces::append(trace, last.read());
-  EXPECT_TRUE(trace.doubts.empty()) << trace.doubts.front();
-  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
+  EXPECT_TRUE(trace.remarks.doubts.empty()) << trace.remarks.doubts.front();
+  const std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace).steps;
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->op_count(), 8);
   EXPECT_EQ(to_string(steps[0].schedule->order[1].back()), "1B1");

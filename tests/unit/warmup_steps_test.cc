@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "tests/support/recorded_step.h"
+#include "tools/commands/analyze_job.h"
 
 namespace bubblescope::tests {
 namespace {
 
 /// Steps that take so many times as long as the last one, 1000 apart.
-tools::ReadSteps read(const std::vector<Nanos>& factors) {
-  tools::ReadSteps read;
+traces::AssembledSteps read(const std::vector<Nanos>& factors) {
+  traces::AssembledSteps read;
   Nanos begin = 0;
   for (const Nanos factor : factors) {
     UniformCost cost;
@@ -35,10 +36,11 @@ tools::ReadSteps read(const std::vector<Nanos>& factors) {
 }
 
 TEST(WarmupSteps, AreLeftOutAndNamed) {
-  const tools::ReadSteps kept = tools::separate_warmup_steps(read({3, 2, 1, 1, 1, 1, 1, 1}));
+  const traces::AssembledSteps kept = tools::separate_warmup_steps(read({3, 2, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(kept.steps.size(), 6u);
-  ASSERT_EQ(kept.left_out.size(), 1u);
-  EXPECT_NE(kept.left_out.front().find("steps 0, 1"), std::string::npos) << kept.left_out.front();
+  ASSERT_EQ(kept.remarks.left_out.size(), 1u);
+  EXPECT_NE(kept.remarks.left_out.front().find("steps 0, 1"), std::string::npos)
+      << kept.remarks.left_out.front();
 }
 
 // A later step may be long for any reason, and of three steps the first may be as usual as others.
@@ -49,7 +51,7 @@ TEST(WarmupSteps, OthersStay) {
 
 // A collective sets itself up in the first step.
 TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
-  tools::ReadSteps given = read({3, 1, 1, 1, 1, 1});
+  traces::AssembledSteps given = read({3, 1, 1, 1, 1, 1});
   for (const traces::MeasuredStep& step : given.steps) {
     const Nanos makespan = compute_makespan(step.timeline);
     const Nanos reduction = step.number == 0 ? 90'000'000 : 200'000;
@@ -83,7 +85,7 @@ TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {
 }
 
 TEST(WarmupSteps, ThePauseBetweenTwoStepsIsFound) {
-  tools::ReadSteps paused = read({1, 1, 1, 1});
+  traces::AssembledSteps paused = read({1, 1, 1, 1});
   *paused.steps.at(2).begin += 50'000;
   *paused.steps.at(3).begin += 50'000;
   const std::optional<traces::BetweenSteps> between = tools::measure_between_steps(paused.steps);

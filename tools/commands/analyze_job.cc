@@ -26,7 +26,6 @@
 #include "tools/commands/warmup_steps.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
-#include "traces/measured/late_replicas.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
 #include "traces/reports/cause_text.h"
@@ -39,14 +38,15 @@ bool takes_time(const traces::MeasuredStep& step) {
   return step.timeline.start != step.timeline.end;
 }
 
-void name_steps(std::vector<traces::MeasuredStep>& steps) {
-  if (!steps.front().missing_ranks.empty()) return;
+std::vector<traces::MeasuredStep> name_steps(std::vector<traces::MeasuredStep> steps) {
+  if (!steps.front().missing_ranks.empty()) return steps;
   const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
   for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
     if (unnamed && name && step.schedule->order == steps.front().schedule->order)
       step.schedule.rename(*name);
   }
+  return steps;
 }
 
 /// The steps' numbers, without repetition.
@@ -77,13 +77,13 @@ std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep
   return replicated;
 }
 
-std::optional<Cause> find_late_cause(const ReadSteps& read) {
+std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
   return read.late.find_cause(numbers_of(read.steps));
 }
 
 /// The communication outside the pipeline. The shortest time in a collective is its own only if the
 /// last replica that comes to it is given.
-std::vector<Cause> find_exposed_collectives(const ReadSteps& read) {
+std::vector<Cause> find_exposed_collectives(const traces::AssembledSteps& read) {
   if (read.lacks_replicas) return {};
   return traces::find_exposed_collectives(read.works, read.whole_steps);
 }
@@ -96,7 +96,8 @@ std::vector<std::int32_t> list_replicas(const std::vector<traces::MeasuredStep>&
 }
 
 /// Gives the workers the numbers that the trace has for their replicas.
-void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Iterations& iterations) {
+traces::Iterations name_replicas(traces::Iterations iterations,
+                                 const std::vector<traces::MeasuredStep>& steps) {
   const std::vector<std::int32_t> numbers = list_replicas(steps);
   const auto name = [&](std::int32_t& replica) {
     replica = numbers.at(static_cast<std::size_t>(replica));
@@ -109,10 +110,11 @@ void name_replicas(const std::vector<traces::MeasuredStep>& steps, traces::Itera
   }
   if (iterations.slowdown)
     for (WorkerSlowdown& worker : iterations.slowdown->by_worker) name(worker.replica);
+  return iterations;
 }
 
 /// The works around the ops, in the order of join_replicas(); empty where they are not known.
-std::vector<std::vector<OuterWork>> works_of(const ReadSteps& read) {
+std::vector<std::vector<OuterWork>> works_of(const traces::AssembledSteps& read) {
   if (read.outer_works.empty()) return {};
   std::vector<std::vector<OuterWork>> works;
   for (const std::int64_t number : numbers_of(read.steps))
@@ -132,8 +134,9 @@ std::string find_obstacle(const traces::MeasuredStep& step) {
   return {};
 }
 
-traces::TrustEvidence evidence_of(const traces::Iterations& iterations, const ReadSteps& read) {
-  traces::TrustEvidence evidence{{}, {}, read.doubts, read.faults};
+traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
+                                  const traces::AssembledSteps& read) {
+  traces::TrustEvidence evidence{{}, {}, read.remarks.doubts, read.remarks.faults};
   if (iterations.causes && iterations.causes->is_known)
     evidence.standstill = find_standstill(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)
@@ -191,9 +194,11 @@ BubbleReport report_step(const traces::MeasuredStep& step, const MemoryRequest& 
 }
 
 /// Finds what the steps have in common, and what makes them long.
-traces::Iterations compare_steps(const ReadSteps& read, const std::vector<BubbleReport>& reports) {
+traces::Iterations compare_steps(const traces::AssembledSteps& read,
+                                 const std::vector<BubbleReport>& reports) {
   traces::Iterations iterations;
   iterations.replicas = std::ssize(list_replicas(read.steps));
+  iterations.whole_steps = read.whole_steps;
   std::vector<ObservedStep> observed;
   for (const traces::MeasuredStep& step : read.steps) {
     const BubbleReport& report = reports[observed.size()];
@@ -220,25 +225,19 @@ traces::Iterations compare_steps(const ReadSteps& read, const std::vector<Bubble
   if (std::optional<Cause> late = find_late_cause(read)) causes.push_back(*std::move(late));
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& left, const Cause& right) { return left.saves > right.saves; });
-  name_replicas(read.steps, iterations);
-  return iterations;
+  return name_replicas(std::move(iterations), read.steps);
 }
 
-/// Where a replay of the whole steps misses the measured ones, nothing follows from it.
-void expect_whole_replay(ReadSteps& read, traces::Iterations& iterations) {
-  if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return;
-  iterations.whole_steps = read.whole_steps;
+/// Says that a replay of the whole steps misses the measured ones; nullopt where it does not.
+std::optional<std::string> doubt_replay(const traces::AssembledSteps& read,
+                                        const traces::Iterations& iterations) {
+  if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return {};
   const Nanos measured = traces::compute_mean_step(iterations);
   const Nanos replayed = iterations.slowdown->replayed;
-  const std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
-  if (!doubt) return;
   // The replay of the slowdown lets all replicas begin together, unlike that of the causes.
   const std::optional<Cause> late = find_late_cause(read);
-  const Nanos waited = late ? late->saves : 0;
-  if (!traces::doubt_whole_replay(measured - waited, replayed)) return;
-  read.doubts.insert(read.doubts.begin(), *doubt);
-  iterations.slowdown.reset();
-  iterations.causes.reset();
+  if (late && !traces::doubt_whole_replay(measured - late->saves, replayed)) return {};
+  return traces::doubt_whole_replay(measured, replayed);
 }
 
 /// The flags that add what the step does besides forwards and backwards; empty where it does not.
@@ -262,7 +261,8 @@ void name_recomputed_parts(std::vector<StageEntry>& stages, const Schedule& sche
 }
 
 /// Fits costs if anything asks for them.
-std::optional<JobCosts> fit_costs_of(const ReadSteps& read, const JobOptions& options) {
+std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
+                                     const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
   if (!read.steps.front().missing_ranks.empty()) return {};  // such steps are not trusted
   const std::vector<ReplicatedStep> replicated = is_broken(read.steps.front())
@@ -330,46 +330,36 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
 
 }  // namespace
 
-ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
-  auto [trace, left_out] = read_traces(paths, rules);
-  std::vector<traces::MeasuredStep> steps = traces::assemble_steps(trace);
-  for (const traces::MeasuredStep& step : steps)
-    if (step.program.ranks != steps.front().program.ranks)
+traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
+  traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules));
+  for (const traces::MeasuredStep& step : read.steps)
+    if (step.program.ranks != read.steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
-                              steps.front().program.ranks, step.program.ranks));
-  ReadSteps read{.steps = std::move(steps),
-                 .whole_steps = std::move(trace.whole_steps),
-                 .outer_works = std::move(trace.outer_works),
-                 .works = std::move(trace.works),
-                 .late = {},
-                 .lacks_replicas = trace.lacks_replicas,
-                 .left_out = std::move(left_out),
-                 .notes = std::move(trace.notes),
-                 .doubts = std::move(trace.doubts),
-                 .faults = std::move(trace.faults)};
-  // A step begins where its replica's previous one has ended, so that all steps are needed.
-  if (!read.lacks_replicas) read.late = traces::find_late_replicas(read.works, read.steps);
+                              read.steps.front().program.ranks, step.program.ranks));
   read = separate_incomplete_steps(std::move(read));
   return separate_warmup_steps(separate_partial_steps(std::move(read)));
 }
 
-Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options) {
-  std::vector<traces::MeasuredStep>& steps = read.steps;
-  name_steps(steps);
+Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
+                       const JobOptions& options) {
+  std::vector<traces::MeasuredStep>& steps = read.steps = name_steps(std::move(read.steps));
   if (const std::string why = find_obstacle(steps.front()); !why.empty())
-    read.notes.push_back("neither causes nor slowdown are computed: " + why);
+    read.remarks.notes.push_back("neither causes nor slowdown are computed: " + why);
   std::vector<BubbleReport> reports;
   for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);
-  expect_whole_replay(read, iterations);
+  if (std::optional<std::string> doubt = doubt_replay(read, iterations)) {
+    read.remarks.doubts.insert(read.remarks.doubts.begin(), *std::move(doubt));
+    iterations.slowdown.reset();
+    iterations.causes.reset();
+  }
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
   iterations.between_steps = measure_between_steps(steps);
   iterations.lacks_replicas = read.lacks_replicas;
-  iterations.left_out = std::move(read.left_out);
-  iterations.notes = std::move(read.notes);
-  iterations.whole_steps = std::move(read.whole_steps);
+  iterations.left_out = std::move(read.remarks.left_out);
+  iterations.notes = std::move(read.remarks.notes);
   const std::size_t middle = find_median_report(reports);
   traces::MeasuredStep& median = steps[middle];
   Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};

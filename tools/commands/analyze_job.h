@@ -9,28 +9,15 @@
 #include "tools/commands/job_costs.h"
 #include "tools/commands/try_schedules.h"
 #include "tools/inputs/predict.h"
-#include "traces/measured/late_replicas.h"
+#include "traces/measured/assemble_steps.h"
 #include "traces/reports/iterations.h"
 
 namespace bubblescope::tools {
 
-/// The steps in the files, and notes on what was left out or corrected.
-struct ReadSteps {
-  std::vector<traces::MeasuredStep> steps;
-  std::vector<traces::WholeStep> whole_steps;
-  traces::OuterWorks outer_works;
-  std::vector<traces::ObservedWork> works;  ///< of all steps, also of those that are left out
-  traces::LateReplicas late;
-  bool lacks_replicas = false;  ///< some have no trace
-  std::vector<std::string> left_out;
-  std::vector<std::string> notes;
-  std::vector<std::string> doubts;
-  std::vector<std::string> faults;
-};
-
-/// Reads the traces and assembles their steps; a file of rules may say what names mean. Throws
-/// Error where none can be assembled, or where pipelines differ.
-ReadSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
+/// Reads the traces and assembles their steps, without those that say little of the others; a file
+/// of rules may say what names mean. Throws Error where none can be assembled, or where pipelines
+/// differ.
+traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
 
 /// The memory model that the command line gives.
 struct MemoryRequest {
@@ -61,6 +48,7 @@ struct Analysis {
 /// Analyzes the steps. Memory is counted as their files say, in micro-batches, or as requested.
 /// Costs and tries are missing where the steps are not trusted. Throws Error if costs are asked for
 /// and no step has all its replicas.
-Analysis analyze_steps(ReadSteps read, const MemoryRequest& memory, const JobOptions& options);
+Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
+                       const JobOptions& options);
 
 }  // namespace bubblescope::tools

@@ -15,7 +15,8 @@
 
 namespace bubblescope::tools {
 
-ReadSteps without_steps(ReadSteps read, const std::vector<std::int64_t>& numbers) {
+traces::AssembledSteps without_steps(traces::AssembledSteps read,
+                                     const std::vector<std::int64_t>& numbers) {
   const auto is_removed = [&](std::int64_t number) {
     return std::binary_search(numbers.begin(), numbers.end(), number);
   };
@@ -27,14 +28,14 @@ ReadSteps without_steps(ReadSteps read, const std::vector<std::int64_t>& numbers
 
 bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
-ReadSteps separate_incomplete_steps(ReadSteps read) {
+traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read) {
   std::vector<traces::MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
   if (broken == steps.end()) return read;
   const std::string why = broken->timeline.breakdown;
   const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
   if (count < std::ssize(steps)) {
-    read.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
+    read.remarks.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
     std::vector<std::int64_t> gone;
     for (const traces::MeasuredStep& step : steps)
       if (is_broken(step)) gone.push_back(step.number);
@@ -43,14 +44,15 @@ ReadSteps separate_incomplete_steps(ReadSteps read) {
     std::sort(gone.begin(), gone.end());
     read = without_steps(std::move(read), gone);
   } else {
-    read.notes.push_back("this step did not complete: " + why +
-                         "; instructions that never started are at its end, with no length");
-    read.faults.push_back(read.notes.back());
+    read.remarks.notes.push_back(
+        "this step did not complete: " + why +
+        "; instructions that never started are at its end, with no length");
+    read.remarks.faults.push_back(read.remarks.notes.back());
   }
   return read;
 }
 
-ReadSteps separate_partial_steps(ReadSteps read) {
+traces::AssembledSteps separate_partial_steps(traces::AssembledSteps read) {
   std::map<std::int64_t, std::size_t> replicas;
   for (const traces::MeasuredStep& step : read.steps) ++replicas[step.number];
   std::size_t all = 0;
@@ -60,16 +62,16 @@ ReadSteps separate_partial_steps(ReadSteps read) {
     if (count < all) partial.push_back(number);
   if (partial.empty()) return read;
   if (2 * partial.size() > replicas.size()) {
-    read.notes.push_back(fmt::format(
+    read.remarks.notes.push_back(fmt::format(
         "neither causes nor slowdown are computed: {} of {} steps lack a replica, and replicas "
         "wait for each other",
         partial.size(), replicas.size()));
     return read;
   }
   read = without_steps(std::move(read), partial);
-  read.left_out.push_back(fmt::format("left out: step{} {}, {} a replica",
-                                      partial.size() > 1 ? "s" : "", fmt::join(partial, ", "),
-                                      partial.size() > 1 ? "which lack" : "which lacks"));
+  read.remarks.left_out.push_back(
+      fmt::format("left out: step{} {}, {} a replica", partial.size() > 1 ? "s" : "",
+                  fmt::join(partial, ", "), partial.size() > 1 ? "which lack" : "which lacks"));
   return read;
 }
 

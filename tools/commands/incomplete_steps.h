@@ -4,21 +4,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/commands/analyze_job.h"
+#include "traces/measured/assemble_steps.h"
 
 namespace bubblescope::tools {
 
 /// Removes the steps with these numbers, which are sorted.
-ReadSteps without_steps(ReadSteps read, const std::vector<std::int64_t>& numbers);
+traces::AssembledSteps without_steps(traces::AssembledSteps read,
+                                     const std::vector<std::int64_t>& numbers);
 
 /// Whether the step did not complete.
 bool is_broken(const traces::MeasuredStep& step);
 
 /// Leaves out incomplete steps. If no step is complete, marks them all instead.
-ReadSteps separate_incomplete_steps(ReadSteps read);
+traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read);
 
 /// Leaves out steps that lack a replica, if they are the fewer ones: replicas wait for each other,
 /// so that causes are sought in steps that have all of them.
-ReadSteps separate_partial_steps(ReadSteps read);
+traces::AssembledSteps separate_partial_steps(traces::AssembledSteps read);
 
 }  // namespace bubblescope::tools

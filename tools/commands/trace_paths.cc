@@ -175,7 +175,8 @@ bool is_timer_log(const std::string& path) {
 }
 
 /// Reads the traces of a folder, and notes which files are clearly not traces.
-void append_folder(ReadTraces& read, const std::string& folder, const traces::NameRules& rules) {
+void append_folder(traces::ObservedTrace& trace, const std::string& folder,
+                   const traces::NameRules& rules) {
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   const std::vector<std::string> files = files_in(folder);
@@ -186,7 +187,7 @@ void append_folder(ReadTraces& read, const std::string& folder, const traces::Na
       continue;
     }
     names_of_traces.insert(without_digits(file_name(files[at])));
-    append_file(read.trace, std::move(outcomes[at].trace), files[at], false);
+    append_file(trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty()) refuse_folder(folder, unread);
   std::vector<std::string> names;
@@ -197,18 +198,19 @@ void append_folder(ReadTraces& read, const std::string& folder, const traces::Na
     names.push_back(file_name(file.path));
   }
   if (!names.empty())
-    read.left_out.push_back(fmt::format("left out of {}, as no traces of a pipeline: {}", folder,
-                                        fmt::join(names, ", ")));
+    trace.remarks.left_out.push_back(fmt::format("left out of {}, as no traces of a pipeline: {}",
+                                                 folder, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
-ReadTraces read_traces(const std::vector<std::string>& paths, const std::string& rules_file) {
+traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
+                                  const std::string& rules_file) {
   traces::NameRules rules;
   if (!rules_file.empty())
     rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);
   expect_different(paths);
-  ReadTraces read;
+  traces::ObservedTrace trace;
   const auto is_folder = [](const std::string& path) {
     std::error_code ignored;
     return path != "-" && fs::is_directory(path, ignored);
@@ -220,14 +222,14 @@ ReadTraces read_traces(const std::vector<std::string>& paths, const std::string&
   std::size_t next = 0;
   for (const std::string& path : paths) {
     if (is_folder(path)) {
-      append_folder(read, path, rules);
+      append_folder(trace, path, rules);
       continue;
     }
     ReadOutcome& outcome = outcomes[next++];
     if (outcome.failed) std::rethrow_exception(outcome.failed);
-    append_file(read.trace, std::move(outcome.trace), path, paths.size() == 1);
+    append_file(trace, std::move(outcome.trace), path, paths.size() == 1);
   }
-  return read;
+  return trace;
 }
 
 }  // namespace bubblescope::tools

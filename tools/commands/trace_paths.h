@@ -8,16 +8,12 @@
 
 namespace bubblescope::tools {
 
-/// The content of all files, and the files that were left out.
-struct ReadTraces {
-  traces::ObservedTrace trace;
-  std::vector<std::string> left_out;  ///< sentences that name the files and their folder
-};
-
 /// Reads every file, and all traces of every folder in order of name. Files of a folder that are
-/// clearly not traces are left out. Throws Error if a trace is given twice, a file cannot be read,
-/// or a folder has no trace, and if a file of a folder is damaged or is named like its traces
-/// without being one. `rules_file` says what names mean; empty for their usual meaning.
-ReadTraces read_traces(const std::vector<std::string>& paths, const std::string& rules_file);
+/// clearly not traces are left out, as the remarks say. Throws Error if a trace is given twice, a
+/// file cannot be read, or a folder has no trace, and if a file of a folder is damaged or is named
+/// like its traces without being one. `rules_file` says what names mean; empty for their usual
+/// meaning.
+traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
+                                  const std::string& rules_file);
 
 }  // namespace bubblescope::tools

@@ -31,7 +31,7 @@ std::map<std::int64_t, Nanos> collect_makespans(const std::vector<traces::Measur
 
 }  // namespace
 
-ReadSteps separate_warmup_steps(ReadSteps read) {
+traces::AssembledSteps separate_warmup_steps(traces::AssembledSteps read) {
   const std::map<std::int64_t, Nanos> makespans = collect_makespans(read.steps);
   std::vector<Nanos> all;
   for (const auto& [_, makespan] : makespans) all.push_back(makespan);
@@ -43,7 +43,7 @@ ReadSteps separate_warmup_steps(ReadSteps read) {
   }
   if (warmup.empty() || 4 * warmup.size() > makespans.size()) return read;
   read = without_steps(std::move(read), warmup);
-  read.left_out.push_back(fmt::format(
+  read.remarks.left_out.push_back(fmt::format(
       "left out: step{} {}, the first, over {} times as long as the median step: a warm-up",
       warmup.size() > 1 ? "s" : "", fmt::join(warmup, ", "), kWarmup));
   return read;

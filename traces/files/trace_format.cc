@@ -180,11 +180,13 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   move_all(trace.recorders, further.recorders);
   move_all(trace.ops, further.ops);
   move_all(trace.works, further.works);
-  for (std::string& note : further.notes)
-    if (std::find(trace.notes.begin(), trace.notes.end(), note) == trace.notes.end())
-      trace.notes.push_back(std::move(note));
-  move_all(trace.doubts, further.doubts);
-  move_all(trace.faults, further.faults);
+  std::vector<std::string>& notes = trace.remarks.notes;
+  for (std::string& note : further.remarks.notes)
+    if (std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(std::move(note));
+  move_all(trace.remarks.left_out, further.remarks.left_out);
+  move_all(trace.remarks.doubts, further.remarks.doubts);
+  move_all(trace.remarks.faults, further.remarks.faults);
 }
 
 }  // namespace bubblescope::traces

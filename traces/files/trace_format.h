@@ -67,6 +67,14 @@ struct ObservedOp {
   Nanos end = 0;
 };
 
+/// Whole sentences about a trace or its steps.
+struct Remarks {
+  std::vector<std::string> left_out;  ///< files and steps that are in no report
+  std::vector<std::string> notes;     ///< what else was left out or corrected
+  std::vector<std::string> doubts;    ///< the same where it makes the report less certain
+  std::vector<std::string> faults;    ///< the same where its times support no conclusion
+};
+
 /// The content of one or several files: whole steps, or single ops for assemble_steps().
 struct ObservedTrace {
   std::string source;  ///< "kineto", "nsys", "chrome"; of whole steps, each Timeline has its own
@@ -74,12 +82,7 @@ struct ObservedTrace {
   std::vector<Recorder> recorders;
   std::vector<ObservedOp> ops;
   std::vector<ObservedWork> works;
-  std::vector<WholeStep> whole_steps;  ///< filled in by assemble_steps() from the works
-  OuterWorks outer_works;              ///< the same works, where it is known who waits for whom
-  bool lacks_replicas = false;         ///< filled in by assemble_steps(): some have no trace
-  std::vector<std::string> notes;      ///< what was left out or corrected, whole sentences
-  std::vector<std::string> doubts;     ///< the same where it makes the report less certain
-  std::vector<std::string> faults;     ///< the same where its times support no conclusion
+  Remarks remarks;
 };
 
 class NameRules;

@@ -1,20 +1,21 @@
-// Groups observed ops by rank and step, and makes a Program and a Timeline of every step.
+// Puts together the steps of all ranks, and says what was left out.
 #include "traces/measured/assemble_steps.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
-#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "sim/ir/error.h"
-#include "traces/measured/align_clocks.h"
+#include "traces/measured/build_step.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/empty_ops.h"
 #include "traces/measured/group_steps.h"
@@ -24,7 +25,6 @@
 #include "traces/measured/rank_clocks.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
-#include "traces/measured/step_builder.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/time_span.h"
 #include "traces/measured/whole_steps.h"
@@ -32,25 +32,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-/// Ops that begin long before their inputs make the steps unreliable.
-void report_corrections(const Corrections& corrections, ObservedTrace& trace) {
-  constexpr double kMinNotedFraction = 0.002;
-  constexpr double kMaxTrustedFraction = 0.05;
-  if (corrections.cut > 0)
-    trace.notes.push_back(
-        fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
-                    "to {}",
-                    corrections.cut, to_text(corrections.max_cut)));
-  if (corrections.trimmed.largest > kClocksExact)
-    trace.notes.push_back(fmt::format(
-        "{} op(s) begin where their input ends, up to {} into their range: they waited before",
-        corrections.trimmed.ops, to_text(corrections.trimmed.largest)));
-  if (corrections.max_fraction > kMaxTrustedFraction)
-    trace.faults.push_back(corrections.largest_text);
-  else if (corrections.max_fraction > kMinNotedFraction)
-    trace.doubts.push_back(corrections.largest_text);
-}
 
 /// Labels such as "replica 1 step 7", with only the parts that distinguish the steps of a trace.
 class StepLabels {
@@ -76,22 +57,6 @@ class StepLabels {
   std::set<std::int32_t> replicas_;
   std::set<std::int64_t> numbers_;
 };
-
-/// Orders the steps that have the maximum number of ops, if they lack no other ranks than the first
-/// of them.
-std::map<StepKey, DraftStep> order_complete_steps(std::map<StepKey, StepOps> steps,
-                                                  StepBuilder& builder, const StepLabels& labels,
-                                                  std::int32_t ranks) {
-  const std::size_t whole = find_whole_count(steps);
-  std::map<StepKey, DraftStep> drafts;
-  for (auto& [key, ops] : steps)
-    if (ops.computes.size() == whole)
-      drafts.emplace(key, builder.order(labels.of_step(key), std::move(ops), ranks));
-  const std::vector<std::int32_t> missing = drafts.begin()->second.step.missing_ranks;
-  std::erase_if(drafts,
-                [&](const auto& draft) { return draft.second.step.missing_ranks != missing; });
-  return drafts;
-}
 
 /// The last stage sends to no one, unless the trace of a further rank is missing.
 std::optional<std::string> describe_missing_rank(const DraftStep& draft,
@@ -131,34 +96,6 @@ void expect_times(const ObservedTrace& trace) {
                       "correct its times, or leave it out",
                       trace.recorders.at(static_cast<std::size_t>(observed.recorder)).where,
                       to_string(observed.op), observed.start, observed.end, origin));
-}
-
-/// Reports the steps and ranks that were left out: of `count` steps, `others` have another number
-/// of micro-batches.
-void report_left_out(const std::map<StepKey, DraftStep>& drafts, std::size_t count,
-                     std::size_t others, std::optional<std::string> missing_ranks,
-                     ObservedTrace& trace) {
-  if (others > 0)
-    trace.notes.push_back(fmt::format(
-        "{} step(s) left out: they have another number of micro-batches, or other kinds of ops, "
-        "than those shown",
-        others));
-  if (drafts.size() + others < count)
-    trace.notes.push_back(fmt::format(
-        "{} step(s) left out: they do not have the {} ops of a whole one",
-        count - others - drafts.size(), drafts.begin()->second.step.schedule->op_count()));
-  std::optional<std::string> missing = describe_missing_rank(drafts.begin()->second, trace.source);
-  if (missing) trace.notes.push_back(*missing);
-  if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
-  if (missing) trace.faults.insert(trace.faults.begin(), *std::move(missing));
-}
-
-void report_clocks(const ReplicaClocks& clocks, const StepLabels& labels, ObservedTrace& trace) {
-  for (const auto& [replica, correction] : clocks) {
-    const std::string where = labels.of_replica(replica);
-    for (const std::string& note : correction.notes)
-      trace.notes.push_back(where.empty() ? note : where + ": " + note);
-  }
 }
 
 /// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
@@ -217,91 +154,188 @@ void expect_replicas_together(const ObservedTrace& trace) {
   }
 }
 
-void note_left_out(const LeftOutReplicas& left_out, ObservedTrace& trace) {
-  if (left_out.count == 0) return;
-  trace.lacks_replicas = true;
-  trace.doubts.insert(trace.doubts.begin(), left_out.text);
+void add_sentence(std::vector<std::string>& sentences, std::optional<std::string> sentence) {
+  if (sentence) sentences.push_back(*std::move(sentence));
 }
 
-/// Assembles the single ops. `missing_ranks` says which ranks have no trace, if that is known.
-void assemble_ops(ObservedTrace& trace, std::optional<std::string> missing_ranks,
-                  std::vector<MeasuredStep>& built) {
-  use_step_marks(trace);
-  split_steps(trace);
-  place_works(trace);
-  const bool assigns_ranks = rank_recorders(trace);
-  separate_replicas(trace);
-  number_replicas(trace);
+Remarks with_first_doubt(Remarks remarks, const std::string& doubt) {
+  if (!doubt.empty()) remarks.doubts.insert(remarks.doubts.begin(), doubt);
+  return remarks;
+}
+
+/// Ops in their steps.
+struct PlacedOps {
+  ObservedTrace trace;  ///< without these ops
+  RankNumbers numbers;
+  bool has_assigned_ranks = false;
+  std::map<StepKey, StepOps> steps = {};
+  bool lacks_replicas = false;  ///< some are left out
+};
+
+PlacedOps place_ops(ObservedTrace trace) {
+  trace = place_works(split_steps(use_step_marks(std::move(trace))));
+  RankedTrace ranked = rank_recorders(std::move(trace));
+  trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
   expect_one_run(trace, numbers);
   expect_replicas_together(trace);
-  const std::vector<std::int32_t>& rank_of_recorder = numbers.of_recorder;
-  const std::int32_t ranks = numbers.ranks;
-  std::map<StepKey, StepOps> steps = group_by_step(std::move(trace.ops), numbers);
-  trace.ops.clear();
+  std::map<StepKey, StepOps> steps = group_by_step(std::exchange(trace.ops, {}), numbers);
   if (steps.empty())
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
-  const StepLabels labels(steps);
-  if (!missing_ranks) note_left_out(leave_out_incomplete_replicas(steps), trace);
-  const std::size_t count = steps.size();
-  const std::size_t others = count_other_microbatches(steps);
-  Corrections corrections;
-  StepBuilder builder(trace, corrections);
-  std::map<StepKey, DraftStep> drafts =
-      order_complete_steps(std::move(steps), builder, labels, ranks);
-  report_left_out(drafts, count, others, std::move(missing_ranks), trace);
-  const ReplicaClocks clocks = find_clocks(drafts, ranks, trace);
-  report_clocks(clocks, labels, trace);
-  report_large_shifts(clocks, drafts, trace);
-  set_clocks(clocks, numbers, drafts, trace);
-  StepExtents extents;
-  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
-  trace.whole_steps = find_whole_steps(trace.works, extents);
-  trace.outer_works = find_outer_works(trace.works, extents, rank_of_recorder);
-  for (auto& [key, draft] : drafts) {
-    MeasuredStep& step = built.emplace_back(builder.finish(std::move(draft)));
-    step.replica = key.first;
-    step.number = key.second;
-  }
-  if (assigns_ranks)
-    if (std::optional<std::string> missing = describe_missing_neighbours(built))
-      trace.doubts.push_back(*std::move(missing));
-  if (trace.source != "csv")  // which is what was simulated
-    if (std::optional<std::string> empty = describe_empty_op(built))
-      trace.doubts.push_back(*std::move(empty));
-  report_corrections(corrections, trace);
+  return {std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
 }
 
-}  // namespace
+/// Leaves out the steps of replicas that lack ranks which others have.
+PlacedOps without_incomplete_replicas(PlacedOps placed) {
+  const IncompleteReplicas incomplete = find_incomplete_replicas(placed.steps);
+  std::erase_if(placed.steps,
+                [&](const auto& step) { return incomplete.numbers.contains(step.first.first); });
+  placed.trace.remarks = with_first_doubt(std::move(placed.trace.remarks), incomplete.text);
+  placed.lacks_replicas = !incomplete.text.empty();
+  return placed;
+}
 
-std::vector<MeasuredStep> assemble_steps(ObservedTrace& trace) {
-  std::vector<MeasuredStep> built = std::move(trace.steps);
-  // Whole steps of several files are iterations, not replicas of one step.
-  for (std::size_t at = 0; at < built.size(); ++at)
-    built[at].number = static_cast<std::int64_t>(at);
-  Corrections corrections;
-  for (MeasuredStep& step : built) settle_whole_step(step, corrections);
-  report_corrections(corrections, trace);
-  for (const MeasuredStep& step : built)
-    if (!step.missing_ranks.empty())
-      trace.faults.push_back(describe_report_of_some(describe_stand_ins(step.missing_ranks)));
-  if (trace.ops.empty()) return built;
-  expect_times(trace);
-  const LeftOutReplicas left_out = leave_out_incomplete_replicas(trace);
-  note_left_out(left_out, trace);
-  const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
-  if (std::optional<std::string> replicas = describe_missing_replicas(trace, left_out.count)) {
-    trace.lacks_replicas = true;
-    trace.doubts.insert(trace.doubts.begin(), *std::move(replicas));
+/// Steps in their order.
+struct OrderedSteps {
+  DraftSteps drafts;
+  Corrections corrections;         ///< in all steps, also in those that are left out
+  std::vector<std::string> notes;  ///< on the steps that are left out
+};
+
+/// Orders the steps that have the maximum number of ops, if they lack no other ranks than the first
+/// of them.
+OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const ObservedTrace& trace,
+                                  const StepLabels& labels, std::int32_t ranks) {
+  const std::size_t whole = find_whole_count(steps);
+  const std::size_t others = count_other_microbatches(steps);
+  OrderedSteps ordered;
+  for (auto& [key, ops] : steps) {
+    if (ops.computes.size() != whole) continue;
+    DraftStep draft = order_step(trace, labels.of_step(key), std::move(ops), ranks);
+    ordered.corrections.add(draft.corrections);
+    ordered.drafts.emplace(key, std::move(draft));
   }
+  const DraftStep& first = ordered.drafts.begin()->second;
+  const std::vector<std::int32_t> missing = first.step.missing_ranks;
+  std::erase_if(ordered.drafts,
+                [&](const auto& draft) { return draft.second.step.missing_ranks != missing; });
+  if (others > 0)
+    ordered.notes.push_back(fmt::format(
+        "{} step(s) left out: they have another number of micro-batches, or other kinds of ops, "
+        "than those shown",
+        others));
+  if (ordered.drafts.size() + others < steps.size())
+    ordered.notes.push_back(fmt::format(
+        "{} step(s) left out: they do not have the {} ops of a whole one",
+        steps.size() - others - ordered.drafts.size(), first.step.schedule->op_count()));
+  return ordered;
+}
+
+Remarks with_clocks(Remarks remarks, const ReplicaClocks& clocks, const StepLabels& labels) {
+  for (const auto& [replica, correction] : clocks) {
+    const std::string where = labels.of_replica(replica);
+    for (const std::string& note : correction.notes)
+      remarks.notes.push_back(where.empty() ? note : where + ": " + note);
+  }
+  return remarks;
+}
+
+/// Assembles single ops, behind the steps that are whole. `missing_ranks` says which ranks have no
+/// trace, if that is known.
+AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
+                            const std::optional<std::string>& missing_ranks) {
+  const StepLabels labels(placed.steps);
+  if (!missing_ranks) placed = without_incomplete_replicas(std::move(placed));
+  const ObservedTrace& trace = placed.trace;
+  const RankNumbers& numbers = placed.numbers;
+  OrderedSteps ordered =
+      order_complete_steps(std::move(placed.steps), trace, labels, numbers.ranks);
+  Remarks remarks = trace.remarks;
+  remarks.notes.insert(remarks.notes.end(), ordered.notes.begin(), ordered.notes.end());
+  std::optional<std::string> missing =
+      describe_missing_rank(ordered.drafts.begin()->second, trace.source);
+  add_sentence(remarks.notes, missing);
+  if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
+  if (missing) remarks.faults.insert(remarks.faults.begin(), *missing);
+  const ReplicaClocks clocks = find_clocks(ordered.drafts, numbers.ranks, trace);
+  remarks = with_clocks(std::move(remarks), clocks, labels);
+  if (trace.source == "nsys" || trace.source == "kineto")
+    add_sentence(remarks.doubts, describe_large_shift(clocks, ordered.drafts));
+  AssembledSteps assembled{std::move(whole)};
+  assembled.lacks_replicas = placed.lacks_replicas;
+  assembled.works = set_clocks(std::move(placed.trace.works), clocks, numbers);
+  DraftSteps drafts = set_clocks(std::move(ordered.drafts), clocks);
+  StepExtents extents;
+  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
+  assembled.whole_steps = find_whole_steps(assembled.works, extents);
+  assembled.outer_works = find_outer_works(assembled.works, extents, numbers.of_recorder);
+  for (auto& [key, draft] : drafts) {
+    SettledStep settled = time_step(std::move(draft));
+    settled.step.replica = key.first;
+    settled.step.number = key.second;
+    ordered.corrections.add(settled.corrections);
+    assembled.steps.push_back(std::move(settled.step));
+  }
+  if (placed.has_assigned_ranks)
+    add_sentence(remarks.doubts, describe_missing_neighbours(assembled.steps));
+  if (trace.source != "csv")  // which is what was simulated
+    add_sentence(remarks.doubts, describe_empty_op(assembled.steps));
+  assembled.remarks = with_corrections(std::move(remarks), ordered.corrections);
+  return assembled;
+}
+
+/// The steps that files have whole.
+AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remarks) {
+  AssembledSteps settled;
+  Corrections corrections;
+  for (MeasuredStep& step : steps) {
+    SettledStep one = settle_whole_step(std::move(step));
+    corrections.add(one.corrections);
+    // Whole steps of several files are iterations, not replicas of one step.
+    one.step.number = std::ssize(settled.steps);
+    settled.steps.push_back(std::move(one.step));
+  }
+  settled.remarks = with_corrections(std::move(remarks), corrections);
+  for (const MeasuredStep& step : settled.steps)
+    if (!step.missing_ranks.empty())
+      settled.remarks.faults.push_back(
+          describe_report_of_some(describe_stand_ins(step.missing_ranks)));
+  return settled;
+}
+
+/// Assembles single ops behind the steps that are whole.
+AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
+  expect_times(trace);
+  const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
+  trace = without_replicas(std::move(trace), incomplete.numbers);
+  const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
+  const std::optional<std::string> missing_replicas =
+      describe_missing_replicas(trace, std::ssize(incomplete.numbers));
+  trace.remarks = with_first_doubt(std::move(whole.remarks), incomplete.text);
+  trace.remarks = with_first_doubt(std::move(trace.remarks), missing_replicas.value_or(""));
   try {
-    assemble_ops(trace, missing_ranks, built);
+    AssembledSteps assembled =
+        assemble_ops(place_ops(std::move(trace)), std::move(whole.steps), missing_ranks);
+    assembled.lacks_replicas |= missing_replicas || !incomplete.numbers.empty();
+    return assembled;
   } catch (const Error& error) {
     if (!missing_ranks) throw;
     throw Error(error.fault(), describe_refusal_of_some(*missing_ranks, error.what()));
   }
-  return built;
+}
+
+}  // namespace
+
+AssembledSteps assemble_steps(ObservedTrace trace) {
+  AssembledSteps assembled = settle_whole_steps(std::move(trace.steps), std::move(trace.remarks));
+  if (trace.ops.empty())
+    assembled.works = std::move(trace.works);
+  else
+    assembled = assemble_single_ops(std::move(assembled), std::move(trace));
+  if (!assembled.lacks_replicas)
+    assembled.late = find_late_replicas(assembled.works, assembled.steps);
+  return assembled;
 }
 
 }  // namespace bubblescope::traces

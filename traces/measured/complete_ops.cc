@@ -15,7 +15,6 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
-#include "traces/measured/join_pipelines.h"
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/time_span.h"
 
@@ -95,11 +94,6 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
   return {ends.begin(), ends.end()};
 }
 
-void set_ranks(ObservedTrace& trace, const std::vector<std::size_t>& order) {
-  for (std::size_t rank = 0; rank < order.size(); ++rank)
-    trace.recorders[order[rank]].rank = static_cast<std::int32_t>(rank);
-}
-
 bool has_chunks(const ObservedTrace& trace) {
   return std::any_of(trace.ops.begin(), trace.ops.end(),
                      [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; });
@@ -108,22 +102,23 @@ bool has_chunks(const ObservedTrace& trace) {
 /// In 1F1B the last rank runs one forward before its first backward, and each rank before it one
 /// more. With one stage per rank, others (ZB-H2) differ by more from rank to rank, but the last one
 /// need not run a second forward either.
-void report_missing(ObservedTrace& trace, const std::vector<std::int32_t>& warmups) {
-  if (warmups.back() == 1) return;
+ObservedTrace report_missing(ObservedTrace trace, const std::vector<std::int32_t>& warmups) {
+  if (warmups.back() == 1) return trace;
   const bool one_apart =
       std::adjacent_find(warmups.begin(), warmups.end(), [](std::int32_t left, std::int32_t right) {
         return left != right + 1;
       }) == warmups.end();
   if (one_apart)
-    trace.faults.push_back(fmt::format(
+    trace.remarks.faults.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
         "runs one: {} trace(s) of further ranks are missing",
         warmups.back(), warmups.back() - 1));
   else if (!has_chunks(trace))
-    trace.doubts.push_back(fmt::format(
+    trace.remarks.doubts.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
         "needs one: traces of further ranks seem to be missing",
         warmups.back()));
+  return trace;
 }
 
 bool goes_upstream(OpKind message) {
@@ -132,7 +127,7 @@ bool goes_upstream(OpKind message) {
 
 /// The first stage receives no activation and sends no gradient; the last one receives no gradient
 /// and sends no activation. With several chunks per rank, only the first stage's place is certain.
-void report_messages_at_ends(ObservedTrace& trace) {
+ObservedTrace report_messages_at_ends(ObservedTrace trace) {
   std::int32_t last = 0;
   for (const Recorder& recorder : trace.recorders) last = std::max(last, recorder.rank.value_or(0));
   const bool one_chunk = !has_chunks(trace);
@@ -143,11 +138,12 @@ void report_messages_at_ends(ObservedTrace& trace) {
     const bool at_first = rank == 0 && upstream && observed.chunk.value_or(0) == 0;
     const bool at_last = rank == last && !upstream && one_chunk;
     if (!at_first && !at_last) continue;
-    trace.faults.push_back(fmt::format(
+    trace.remarks.faults.push_back(fmt::format(
         "rank {} {} a rank {} it, whose trace is missing: give the traces of all ranks", rank,
         is_send(observed.op.kind) ? "sends to" : "receives from", at_first ? "before" : "after"));
-    return;
+    break;
   }
+  return trace;
 }
 
 /// Sorts recorders by their first forwards; false unless each begins after the one before ended.
@@ -164,11 +160,11 @@ bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std:
 
 /// If all traces but one state their rank, the other one is of the rank that is left. If several do
 /// not, nothing tells which is which.
-void take_free_ranks(ObservedTrace& trace) {
+ObservedTrace take_free_ranks(ObservedTrace trace) {
   std::set<std::int32_t> taken;
   std::vector<Recorder*> open;
   for (Recorder& recorder : trace.recorders) {
-    if (recorder.has_replica) return;
+    if (recorder.has_replica) return trace;
     if (!recorder.rank)
       open.push_back(&recorder);
     else
@@ -177,15 +173,16 @@ void take_free_ranks(ObservedTrace& trace) {
   const auto states_stage = [](const ObservedOp& observed) { return !observed.chunk; };
   if (open.empty() || taken.empty() ||
       std::all_of(trace.ops.begin(), trace.ops.end(), states_stage))
-    return;
+    return trace;
   std::int32_t free = 0;
   while (taken.contains(free)) ++free;
   if (open.size() == 1 && taken.size() + 1 == trace.recorders.size()) {
     open.front()->rank = free;
-    return;
+    return trace;
   }
-  trace.doubts.emplace_back(
+  trace.remarks.doubts.emplace_back(
       "some traces state their rank and others do not: the others are taken as the last ranks");
+  return trace;
 }
 
 bool all_ranks_open(const ObservedTrace& trace) {
@@ -198,9 +195,9 @@ bool all_ranks_open(const ObservedTrace& trace) {
 
 }  // namespace
 
-void split_steps(ObservedTrace& trace) {
+ObservedTrace split_steps(ObservedTrace trace) {
   const auto lacks_step = [](const ObservedOp& observed) { return !observed.has_step; };
-  if (std::none_of(trace.ops.begin(), trace.ops.end(), lacks_step)) return;
+  if (std::none_of(trace.ops.begin(), trace.ops.end(), lacks_step)) return trace;
   if (!std::all_of(trace.ops.begin(), trace.ops.end(), lacks_step))
     throw Error(trace.recorders.front().where +
                 ": the ops of some ranks are numbered and those of others are not; record all "
@@ -214,12 +211,13 @@ void split_steps(ObservedTrace& trace) {
     const auto end = std::upper_bound(ends.begin(), ends.end(), observed.op.microbatch);
     observed.step = end - ends.begin();
   }
+  return trace;
 }
 
-void place_works(ObservedTrace& trace) {
+ObservedTrace place_works(ObservedTrace trace) {
   if (std::all_of(trace.works.begin(), trace.works.end(),
                   [](const ObservedWork& work) { return work.has_step; }))
-    return;
+    return trace;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
   std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> steps;  // by recorder
   for (const ObservedOp& observed : trace.ops) {
@@ -241,19 +239,18 @@ void place_works(ObservedTrace& trace) {
     return !work.has_step && (step == steps.end() ||
                               (work.start >= step->second.start && work.end <= step->second.end));
   });
+  return trace;
 }
 
-bool rank_recorders(ObservedTrace& trace) {
-  if (trace.recorders.size() < 2) return false;
-  if (join_pipelines(trace)) {
-    report_messages_at_ends(trace);
-    return true;
-  }
-  take_free_ranks(trace);
-  if (!all_ranks_open(trace)) return false;
+RankedTrace rank_recorders(ObservedTrace trace) {
+  if (trace.recorders.size() < 2) return {std::move(trace)};
+  RankedTrace joined = join_pipelines(std::move(trace));
+  if (joined.has_assigned) return {report_messages_at_ends(std::move(joined.trace)), true};
+  trace = take_free_ranks(std::move(joined.trace));
+  if (!all_ranks_open(trace)) return {std::move(trace)};
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
   const auto is_empty = [](const Ops& ops) { return ops.empty(); };
-  if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return false;
+  if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return {std::move(trace)};
   std::vector<std::int32_t> warmups;
   for (const Ops& ops : by_recorder) warmups.push_back(count_warmup(ops));
   std::vector<std::size_t> order(by_recorder.size());
@@ -264,28 +261,22 @@ bool rank_recorders(ObservedTrace& trace) {
               [&](std::size_t left, std::size_t right) { return warmups[left] > warmups[right]; });
     std::sort(warmups.rbegin(), warmups.rend());
   } else if (!are_on_one_host(trace) || !sort_by_first_forward(by_recorder, order)) {
-    trace.doubts.emplace_back(
+    trace.remarks.doubts.emplace_back(
         "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
         "which they were given");
     std::iota(order.begin(), order.end(), std::size_t{0});
   }
   OpsOfRanks ranks;
-  for (const std::size_t recorder : order) ranks.push_back(by_recorder[recorder]);
-  set_ranks(trace, order);
-  if (std::optional<std::string> open = describe_open_chunks(ranks, are_on_one_host(trace))) {
-    trace.faults.push_back(*std::move(open));
-    return true;
+  for (const std::size_t recorder : order) {
+    trace.recorders[recorder].rank = static_cast<std::int32_t>(ranks.size());
+    ranks.push_back(by_recorder[recorder]);
   }
-  if (differ) report_missing(trace, warmups);
-  report_messages_at_ends(trace);
-  return true;
-}
-
-bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards) {
-  if (first_forwards.size() < 2) return false;
-  for (const std::vector<Nanos>& chunks : first_forwards)
-    if (chunks.size() != 2) return false;
-  return first_forwards.back()[1] < first_forwards.front()[1];
+  if (std::optional<std::string> open = describe_open_chunks(ranks, are_on_one_host(trace))) {
+    trace.remarks.faults.push_back(*std::move(open));
+    return {std::move(trace), true};
+  }
+  if (differ) trace = report_missing(std::move(trace), warmups);
+  return {report_messages_at_ends(std::move(trace)), true};
 }
 
 }  // namespace bubblescope::traces

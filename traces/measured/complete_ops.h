@@ -3,6 +3,7 @@
 #pragma once
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/join_pipelines.h"
 
 namespace bubblescope::traces {
 
@@ -10,21 +11,17 @@ namespace bubblescope::traces {
 /// through the whole file): a step ends where no micro-batch is in flight on any rank. Throws Error
 /// where the ranks contradict each other, and for a single rank, whose last stage is empty after
 /// every micro-batch.
-void split_steps(ObservedTrace& trace);
+ObservedTrace split_steps(ObservedTrace trace);
 
 /// Work without a step gets the step of the last op that its recorder started before it, or of the
 /// recorder's first op; loading data belongs to the next op's step. Works between the first and the
 /// last op of their step are removed.
-void place_works(ObservedTrace& trace);
+ObservedTrace place_works(ObservedTrace trace);
 
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of
 /// forwards before the first backward, where it differs (1F1B), else by the time of the first
 /// forward, if all ranks share one clock. Notes a doubt where neither decides, and a fault where
-/// ranks are missing. Returns whether it assigned them.
-bool rank_recorders(ObservedTrace& trace);
-
-/// Whether chunks are placed in a V: the first of two chunks on ranks 0 to p-1, the second back
-/// from p-1 to 0. `first_forwards` is the start of the first forward by [rank][chunk].
-bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards);
+/// ranks are missing.
+RankedTrace rank_recorders(ObservedTrace trace);
 
 }  // namespace bubblescope::traces

@@ -7,8 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/measured/complete_ops.h"
-
 namespace bubblescope::traces {
 
 namespace {
@@ -29,6 +27,15 @@ std::vector<std::vector<Nanos>> find_first_forwards(const std::vector<ObservedOp
   }
   std::erase_if(first, [](const std::vector<Nanos>& starts) { return starts.empty(); });
   return first;
+}
+
+/// Whether chunks are placed in a V: the first of two chunks on ranks 0 to p-1, the second back
+/// from p-1 to 0.
+bool is_placed_in_v(const std::vector<std::vector<Nanos>>& first_forwards) {
+  if (first_forwards.size() < 2) return false;
+  for (const std::vector<Nanos>& chunks : first_forwards)
+    if (chunks.size() != 2) return false;
+  return first_forwards.back()[1] < first_forwards.front()[1];
 }
 
 std::int32_t stage_of(std::int32_t chunk, std::int32_t rank, std::int32_t ranks, bool in_v) {
@@ -103,7 +110,7 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const Rank
   return steps;
 }
 
-void number_microbatches(StepOps& ops) {
+StepOps number_microbatches(StepOps ops) {
   std::set<std::int32_t> seen;
   std::map<std::tuple<std::int32_t, OpKind>, std::int32_t> next;               // stage, kind
   std::map<std::tuple<std::int32_t, bool, std::int32_t>, std::int32_t> of_op;  // as it was counted
@@ -127,6 +134,7 @@ void number_microbatches(StepOps& ops) {
     message.op.microbatch = number_of.at(op->second);
     message.numbered = true;
   }
+  return ops;
 }
 
 }  // namespace bubblescope::traces

@@ -33,6 +33,6 @@ std::size_t count_other_microbatches(const std::map<StepKey, StepOps>& steps);
 
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a
 /// number are numbered in order. Messages that brought the input of an op get its number.
-void number_microbatches(StepOps& ops);
+StepOps number_microbatches(StepOps ops);
 
 }  // namespace bubblescope::traces

@@ -181,8 +181,8 @@ std::vector<std::size_t> match(const Place& place, const Place& next, bool one_c
 }
 
 /// Keeps the traces that have a place in `rank_of`, with their replica.
-void keep(ObservedTrace& trace,
-          const std::map<std::size_t, std::pair<std::int32_t, std::int32_t>>& rank_of) {
+ObservedTrace keep(ObservedTrace trace,
+                   const std::map<std::size_t, std::pair<std::int32_t, std::int32_t>>& rank_of) {
   std::map<std::size_t, std::int32_t> number_of;
   std::vector<Recorder> recorders;
   for (const auto& [recorder, place] : rank_of) {
@@ -204,14 +204,16 @@ void keep(ObservedTrace& trace,
   update(trace.ops);
   update(trace.works);
   trace.recorders = std::move(recorders);
+  return trace;
 }
 
 }  // namespace
 
-bool join_pipelines(ObservedTrace& trace) {
-  if (std::any_of(trace.recorders.begin(), trace.recorders.end(), states_place)) return false;
+RankedTrace join_pipelines(ObservedTrace trace) {
+  if (std::any_of(trace.recorders.begin(), trace.recorders.end(), states_place))
+    return {std::move(trace)};
   const std::vector<Place> all = find_places(trace);
-  if (all.empty()) return false;
+  if (all.empty()) return {std::move(trace)};
   const bool one_clock = are_on_one_host(trace);
   std::vector<Place> places;
   for (const Place& place : all) places.push_back(without_twins(place, one_clock));
@@ -231,18 +233,16 @@ bool join_pipelines(ObservedTrace& trace) {
     replica = std::move(of_next);
   }
   const std::size_t twins = trace.recorders.size() - rank_of.size();
-  trace.notes.push_back(
+  trace.remarks.notes.push_back(
       fmt::format("the traces are sorted into {} pipeline(s) of {} ranks: other ways to join them "
-                  "are excluded, "
-                  "as ops would begin before their input",
+                  "are excluded, as ops would begin before their input",
                   replica.size(), places.size()));
   if (twins > 0)
-    trace.notes.push_back(fmt::format(
+    trace.remarks.notes.push_back(fmt::format(
         "{} trace(s) run all ops at the times of another one, as tensor-parallel ranks do, and are "
         "left out",
         twins));
-  keep(trace, rank_of);
-  return true;
+  return {keep(std::move(trace), rank_of), true};
 }
 
 }  // namespace bubblescope::traces

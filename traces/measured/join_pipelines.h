@@ -12,9 +12,15 @@
 
 namespace bubblescope::traces {
 
-/// Sets the replica and the rank of every trace, if several have the same place and none states
-/// either; returns whether it did. Throws Error, which lists the traces of each place, where times
-/// leave open which belong together.
-bool join_pipelines(ObservedTrace& trace);
+/// A trace whose recorders have their ranks, as far as they can be known.
+struct RankedTrace {
+  ObservedTrace trace;
+  bool has_assigned = false;  ///< whether they follow from ops
+};
+
+/// Sets the replica and the rank of every recorder, if several have the same place and none states
+/// either. Throws Error, which lists the traces of each place, where times leave open which belong
+/// together.
+RankedTrace join_pipelines(ObservedTrace trace);
 
 }  // namespace bubblescope::traces

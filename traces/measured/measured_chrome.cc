@@ -84,8 +84,8 @@ class Reader {
     add_marks();
     note_tensor_ranks();
     if (events_.negative_durations > 0) {
-      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
-      trace_.notes.push_back(trace_.doubts.back());
+      trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
+      trace_.remarks.notes.push_back(trace_.remarks.doubts.back());
     }
     return std::move(trace_);
   }
@@ -219,7 +219,7 @@ class Reader {
 
   void note_tensor_ranks() {
     if (tensor_duplicate_)
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "of tensor-parallel ranks, which run in lockstep, the first is shown");
   }
 

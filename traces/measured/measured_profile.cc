@@ -46,7 +46,7 @@ class ProfileReader {
     replica_ = place.replica.value_or(0);
     ranks_ = place.ranks;
     if (place.is_tensor_peer) {
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "of tensor-parallel ranks, which run in lockstep, the first is shown");
       return std::move(trace_);
     }
@@ -62,13 +62,13 @@ class ProfileReader {
     }
     if (trace_.ops.empty()) refuse_profile(events_, activity_, file_);
     if (const std::optional<std::string> early = describe_early_end(events_, marks_, trace_.ops))
-      trace_.doubts.push_back(file_ + ": " + *early);
+      trace_.remarks.doubts.push_back(file_ + ": " + *early);
     if (!names_messages_)
       for (const ObservedOp& message : infer_messages(message_kernels_, trace_.ops))
         trace_.ops.push_back(message);
     extend_to_results(activity_, trace_.ops);
     for (const std::string& contradiction : find_contradictions(events_, spans_))
-      trace_.doubts.push_back(file_ + ": " + contradiction);
+      trace_.remarks.doubts.push_back(file_ + ": " + contradiction);
     trace_.works = find_profile_works(events_, marks_, trace_.ops, replica_);
     add_notes();
     return std::move(trace_);
@@ -310,7 +310,7 @@ class ProfileReader {
       if (step.forwards == 0 || step.sends + step.receives == 0) continue;
       const bool is_last = &mark == &marks_.marks().back();
       if (is_last && step.forwards > step.backwards && !trace_.ops.empty()) {
-        trace_.notes.push_back(fmt::format(
+        trace_.remarks.notes.push_back(fmt::format(
             "{}: step {} left out: it has {} forwards and {} backwards, as if it was cut off",
             file_, mark.number, step.forwards, step.backwards));
         continue;
@@ -322,9 +322,9 @@ class ProfileReader {
         add_unannotated(op, mark, std::exchange(free_from, op.span.end));
     }
     for (const std::string& doubt : describe_sends(sends_))
-      trace_.doubts.push_back(file_ + ": " + doubt);
+      trace_.remarks.doubts.push_back(file_ + ": " + doubt);
     if (!trace_.ops.empty())
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "no op is annotated: forwards and backwards are what computes between messages, and "
           "micro-batches are counted in order");
   }
@@ -357,12 +357,12 @@ class ProfileReader {
 
   void add_notes() {
     if (events_.negative_durations > 0) {
-      trace_.doubts.push_back(describe_negative_durations(events_.negative_durations));
-      trace_.notes.push_back(trace_.doubts.back());
+      trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
+      trace_.remarks.notes.push_back(trace_.remarks.doubts.back());
     }
     if (outside_marks_ > 0)
-      trace_.notes.push_back(fmt::format("{}: {} op(s) left out, which lie in no ProfilerStep",
-                                         file_, outside_marks_));
+      trace_.remarks.notes.push_back(fmt::format(
+          "{}: {} op(s) left out, which lie in no ProfilerStep", file_, outside_marks_));
   }
 
   ChromeEvents events_;
@@ -392,7 +392,7 @@ class ProfileReader {
 ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMatcher& names) {
   const std::optional<std::string> unnumbered = erase_unnumbered(events.slices, names);
   ObservedTrace trace = ProfileReader(std::move(events), file, names).read();
-  if (unnumbered) trace.doubts.push_back(file + ": " + *unnumbered);
+  if (unnumbered) trace.remarks.doubts.push_back(file + ": " + *unnumbered);
   return trace;
 }
 

@@ -133,8 +133,8 @@ Nanos arrival(Nanos start, Nanos taken, std::optional<Nanos> receiver_free) {
 
 }  // namespace
 
-void time_messages(const Schedule& schedule, const Program& program,
-                   std::vector<ObservedOp> messages, Timeline& timeline) {
+Timeline time_messages(const Schedule& schedule, const Program& program,
+                       std::vector<ObservedOp> messages, Timeline timeline) {
   Matching matching(schedule);
   matching.add_all(std::move(messages));
   std::vector<Nanos> needed(program.size(), std::numeric_limits<Nanos>::max());
@@ -156,6 +156,7 @@ void time_messages(const Schedule& schedule, const Program& program,
     if (ends.is_taken_by_host)
       timeline.end[id] = arrival(timeline.start[id], timeline.end[id], free[id]);
   }
+  return timeline;
 }
 
 }  // namespace bubblescope::traces

@@ -129,11 +129,11 @@ constexpr const char* kUnseenReplicas =
     "replicas are not seen";
 
 /// `which` says of each what it lacks; `noun` is the word for one of them.
-LeftOutReplicas describe_left_out(const std::vector<std::string>& which, const char* noun) {
+std::string describe_left_out(const std::vector<std::string>& which, const char* noun) {
   const bool are_several = which.size() > 1;
-  return {std::ssize(which), fmt::format("{}; {} {}{} left out of the report on the others: {}",
-                                         fmt::join(which, ", and "), are_several ? "these" : "this",
-                                         noun, are_several ? "s are" : " is", kUnseenReplicas)};
+  return fmt::format("{}; {} {}{} left out of the report on the others: {}",
+                     fmt::join(which, ", and "), are_several ? "these" : "this", noun,
+                     are_several ? "s are" : " is", kUnseenReplicas);
 }
 
 /// Finds stages that no trace runs although a later one is run.
@@ -173,10 +173,8 @@ std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
   return missing ? missing : describe_missing_numbers(trace);
 }
 
-namespace {
-
-/// Removes everything of these replicas, whose recorders state them.
-void remove_replicas(const std::set<std::int32_t>& replicas, ObservedTrace& trace) {
+ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>& replicas) {
+  if (replicas.empty()) return trace;
   const auto is_of_them = [&](const auto& seen) { return replicas.contains(seen.replica); };
   std::set<std::int32_t> removed;
   for (const ObservedOp& observed : trace.ops)
@@ -192,24 +190,22 @@ void remove_replicas(const std::set<std::int32_t>& replicas, ObservedTrace& trac
   std::erase_if(trace.works, is_of_them);
   for (ObservedOp& observed : trace.ops) observed.recorder = number_of[observed.recorder];
   for (ObservedWork& work : trace.works) work.recorder = number_of[work.recorder];
+  return trace;
 }
 
-}  // namespace
-
-LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace) {
+IncompleteReplicas find_incomplete_replicas(const ObservedTrace& trace) {
   const std::map<std::int32_t, Known> all = find_known_ranks(trace);
   std::set<std::int32_t> incomplete;
   for (const auto& [replica, known] : all)
     if (lacks_ranks(known)) incomplete.insert(replica);
   if (incomplete.empty() || incomplete.size() == all.size()) return {};
-  remove_replicas(incomplete, trace);
   std::vector<std::string> which;
   for (const std::int32_t replica : incomplete)
     which.push_back(describe_missing(all.at(replica), replica, true));
-  return describe_left_out(which, "pipeline");
+  return {std::move(incomplete), describe_left_out(which, "pipeline")};
 }
 
-LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps) {
+IncompleteReplicas find_incomplete_replicas(const std::map<StepKey, StepOps>& steps) {
   std::map<std::int32_t, std::set<std::int32_t>> ranks_of;
   std::set<std::int32_t> all;
   for (const auto& [key, step] : steps)
@@ -228,8 +224,7 @@ LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps)
     which.push_back(fmt::format("of replica {}, {}", replica, describe_stand_ins(missing)));
   }
   if (incomplete.empty() || incomplete.size() == ranks_of.size()) return {};
-  std::erase_if(steps, [&](const auto& step) { return incomplete.contains(step.first.first); });
-  return describe_left_out(which, "replica");
+  return {std::move(incomplete), describe_left_out(which, "replica")};
 }
 
 std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,17 +20,20 @@ namespace bubblescope::traces {
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
 
 /// Pipelines of which some ranks have no trace, although others are whole.
-struct LeftOutReplicas {
-  std::int64_t count = 0;
+struct IncompleteReplicas {
+  std::set<std::int32_t> numbers;
   std::string text;  ///< names them and says what that means; empty without any
 };
 
-/// Removes the ops and works of data-parallel replicas that lack ranks, if another replica has all
-/// of its own by what the files state.
-LeftOutReplicas leave_out_incomplete_replicas(ObservedTrace& trace);
+/// Finds data-parallel replicas that lack ranks, if another replica has all of its own by what the
+/// files state.
+IncompleteReplicas find_incomplete_replicas(const ObservedTrace& trace);
 
-/// Removes the steps of replicas that lack ranks which another replica has.
-LeftOutReplicas leave_out_incomplete_replicas(std::map<StepKey, StepOps>& steps);
+/// Finds the replicas that lack ranks which another replica has.
+IncompleteReplicas find_incomplete_replicas(const std::map<StepKey, StepOps>& steps);
+
+/// Removes everything of these replicas, whose recorders state them.
+ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>& replicas);
 
 /// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be
 /// such, and what that means for a report on the others, `left_out` of which are not in it. nullopt

@@ -316,15 +316,15 @@ class NsysReader {
 
   void add_notes() {
     if (between_messages_)
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "no op is named: forwards and backwards are what was launched between a receive and the "
           "next send, and micro-batches are counted in order");
     if (unnamed_backwards_)
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "backwards have no range on some ranks: they are what other threads than the forwards' "
           "launched between two messages or forwards");
     if (!chunks_.empty())
-      trace_.notes.emplace_back(
+      trace_.remarks.notes.emplace_back(
           "no message says which of its rank's stages it is for: they follow from the order of "
           "Megatron-LM's interleaved schedule in groups of as many micro-batches as ranks");
     if (on_host_ > 0)
@@ -345,11 +345,11 @@ class NsysReader {
       doubt(
           fmt::format("{}: {} range(s) have no end and were left out", path_, recording_.unclosed));
     if (outside_steps_ > 0)
-      trace_.notes.push_back(
+      trace_.remarks.notes.push_back(
           fmt::format("{}: {} op(s) left out, which lie in no step", path_, outside_steps_));
   }
 
-  void doubt(std::string text) { trace_.doubts.push_back(std::move(text)); }
+  void doubt(std::string text) { trace_.remarks.doubts.push_back(std::move(text)); }
 
   [[noreturn]] void refuse() const {
     throw NoPipeline(

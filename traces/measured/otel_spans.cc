@@ -101,7 +101,7 @@ class SpanReader {
                        ": its spans name no forward or backward of a micro-batch; set "
                        "MEGATRON_OTEL_SPAN_GROUPS=all, or analyze a profile" +
                        seen_.describe());
-    trace_.faults.emplace_back(
+    trace_.remarks.faults.emplace_back(
         "spans show when the host launched ops, not when the device ran them: the order of ops is "
         "right, but no bubble, time or cause follows from it; record a profile for these");
     return std::move(trace_);

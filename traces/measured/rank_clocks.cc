@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <utility>
-#include <vector>
 
 #include "sim/ir/units.h"
 #include "traces/measured/time_span.h"
@@ -37,38 +35,42 @@ ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks,
   return clocks;
 }
 
-void report_large_shifts(const ReplicaClocks& clocks, const DraftSteps& drafts,
-                         ObservedTrace& trace) {
-  if (trace.source != "nsys" && trace.source != "kineto") return;
+std::optional<std::string> describe_large_shift(const ReplicaClocks& clocks,
+                                                const DraftSteps& drafts) {
   for (const auto& [key, draft] : drafts) {
     const TimeSpan extent = extent_of(draft.lanes);
     const ClockCorrection& clock = clocks.at(key.first);
     for (std::int32_t rank = 0; rank < std::ssize(clock.shifts); ++rank) {
       const Nanos shift = std::abs(clock.shift_at(rank, extent.start));
       if (shift <= extent.length() / 4) continue;
-      trace.doubts.push_back(fmt::format(
+      return fmt::format(
           "the clock of rank {} differs by {}, a good part of a step: if that rank began to "
           "record at another step, steps that do not belong together were compared",
-          rank, to_text(shift)));
-      return;
+          rank, to_text(shift));
     }
   }
+  return {};
 }
 
-void set_clocks(const ReplicaClocks& clocks, const RankNumbers& numbers, DraftSteps& drafts,
-                ObservedTrace& trace) {
+DraftSteps set_clocks(DraftSteps drafts, const ReplicaClocks& clocks) {
   for (auto& [key, draft] : drafts) {
     const ClockCorrection& clock = clocks.at(key.first);
     for (std::vector<ObservedOp>& lane : draft.lanes) shift_ops(lane, clock);
     shift_ops(draft.messages, clock);
   }
-  for (ObservedWork& work : trace.works) {
+  return drafts;
+}
+
+std::vector<ObservedWork> set_clocks(std::vector<ObservedWork> works, const ReplicaClocks& clocks,
+                                     const RankNumbers& numbers) {
+  for (ObservedWork& work : works) {
     const auto clock = clocks.find(work.replica);
     if (clock == clocks.end()) continue;
     const Nanos shift = clock->second.shift_at(numbers.of_recorder[work.recorder], work.start);
     work.start += shift;
     work.end += shift;
   }
+  return works;
 }
 
 }  // namespace bubblescope::traces

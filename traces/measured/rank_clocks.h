@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/build_step.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/rank_numbers.h"
-#include "traces/measured/step_builder.h"
 
 namespace bubblescope::traces {
 
@@ -18,14 +21,17 @@ using ReplicaClocks = std::map<std::int32_t, ClockCorrection>;
 /// Aligns the clocks of every replica's ranks.
 ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks, const ObservedTrace& trace);
 
-/// Adds a doubt where a clock differs by a good part of a step. Clocks of hosts differ by
-/// milliseconds: such ranks rather began to record at different steps, so that the wrong ones were
-/// put together.
-void report_large_shifts(const ReplicaClocks& clocks, const DraftSteps& drafts,
-                         ObservedTrace& trace);
+/// Says, in a whole sentence, where a clock differs by a good part of a step; nullopt where none
+/// does. Clocks of hosts differ by milliseconds: such ranks rather began to record at different
+/// steps, so that the wrong ones were put together.
+std::optional<std::string> describe_large_shift(const ReplicaClocks& clocks,
+                                                const DraftSteps& drafts);
 
-/// Shifts the clock of every rank by its replica's correction, in everything that it recorded.
-void set_clocks(const ReplicaClocks& clocks, const RankNumbers& numbers, DraftSteps& drafts,
-                ObservedTrace& trace);
+/// Shifts the clock of every rank by its replica's correction, in all ops that it recorded.
+DraftSteps set_clocks(DraftSteps drafts, const ReplicaClocks& clocks);
+
+/// The same in all works.
+std::vector<ObservedWork> set_clocks(std::vector<ObservedWork> works, const ReplicaClocks& clocks,
+                                     const RankNumbers& numbers);
 
 }  // namespace bubblescope::traces

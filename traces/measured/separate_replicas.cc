@@ -67,23 +67,25 @@ ReplicaNumbers count_replicas(const ObservedTrace& trace) {
 
 }  // namespace
 
-void number_replicas(ObservedTrace& trace) {
+ObservedTrace number_replicas(ObservedTrace trace) {
   const auto is_by_job_rank = [](const Recorder& recorder) { return recorder.is_by_job_rank; };
   if (trace.ops.empty() ||
       !std::all_of(trace.recorders.begin(), trace.recorders.end(), is_by_job_rank))
-    return;
+    return trace;
   const ReplicaNumbers numbers = find_data_ranks(trace).value_or(count_replicas(trace));
   for (ObservedOp& observed : trace.ops) observed.replica = numbers.at(observed.replica);
   std::erase_if(trace.works,
                 [&](const ObservedWork& work) { return !numbers.contains(work.replica); });
   for (ObservedWork& work : trace.works) work.replica = numbers.at(work.replica);
+  return trace;
 }
 
-void separate_replicas(ObservedTrace& trace) {
+ObservedTrace separate_replicas(ObservedTrace trace) {
   const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };
-  if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return;
+  if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return trace;
   const auto shares = shares_by_recorder(trace);
-  if (!shares || std::set<Share>(shares->begin(), shares->end()).size() == shares->size()) return;
+  if (!shares || std::set<Share>(shares->begin(), shares->end()).size() == shares->size())
+    return trace;
   std::vector<std::size_t> order(trace.recorders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -107,6 +109,7 @@ void separate_replicas(ObservedTrace& trace) {
   }
   for (ObservedOp& observed : trace.ops) observed.replica = replica[observed.recorder];
   for (ObservedWork& work : trace.works) work.replica = replica[work.recorder];
+  return trace;
 }
 
 }  // namespace bubblescope::traces

@@ -7,10 +7,10 @@ namespace bubblescope::traces {
 
 /// Where recorders do not state their replica but several ran the same stages, assigns the n-th of
 /// each, in order of rank, to replica n. Does nothing where no two ran the same stages.
-void separate_replicas(ObservedTrace& trace);
+ObservedTrace separate_replicas(ObservedTrace trace);
 
 /// Counts replicas that are known by their first rank in the job: by the places of their ranks in
 /// data-parallel groups where these distinguish them, else from 0 in that order.
-void number_replicas(ObservedTrace& trace);
+ObservedTrace number_replicas(ObservedTrace trace);
 
 }  // namespace bubblescope::traces

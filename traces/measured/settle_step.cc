@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/measured/align_clocks.h"
@@ -32,9 +32,64 @@ std::vector<std::optional<InstructionId>> find_previous(const Program& program) 
   return previous;
 }
 
-void cut_overlaps(MeasuredStep& step, Corrections& corrections) {
-  Timeline& timeline = step.timeline;
+Corrections find_early_op(const MeasuredStep& step) {
   const Program& program = step.program;
+  Corrections corrections;
+  const std::vector<bool> all(program.size(), true);
+  const std::optional<EarlyOp> early = find_earliest_op(program, step.timeline, all);
+  if (early && early->early > kClocksExact)
+    corrections.note_largest(
+        early->early, extent_of(step.timeline),
+        fmt::format("{}{}{}; times are used as they are", step.label,
+                    step.label.empty() ? "" : ": ", describe_early_op(*early, program)));
+  return corrections;
+}
+
+}  // namespace
+
+void Corrections::note_largest(Nanos time, const TimeSpan& step, const std::string& text) {
+  const double part =
+      static_cast<double>(time) / static_cast<double>(std::max<Nanos>(1, step.length()));
+  if (part <= max_fraction) return;
+  max_fraction = part;
+  largest_text = text;
+}
+
+void Corrections::add(const Corrections& further) {
+  cut += further.cut;
+  max_cut = std::max(max_cut, further.max_cut);
+  trimmed += further.trimmed;
+  max_trimmed = std::max(max_trimmed, further.max_trimmed);
+  if (further.max_fraction <= max_fraction) return;
+  max_fraction = further.max_fraction;
+  largest_text = further.largest_text;
+}
+
+Remarks with_corrections(Remarks remarks, const Corrections& corrections) {
+  constexpr double kMinNotedFraction = 0.002;
+  constexpr double kMaxTrustedFraction = 0.05;
+  if (corrections.cut > 0)
+    remarks.notes.push_back(
+        fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
+                    "to {}",
+                    corrections.cut, to_text(corrections.max_cut)));
+  if (corrections.max_trimmed > kClocksExact)
+    remarks.notes.push_back(fmt::format(
+        "{} op(s) begin where their input ends, up to {} into their range: they waited before",
+        corrections.trimmed, to_text(corrections.max_trimmed)));
+  if (corrections.max_fraction > kMaxTrustedFraction)
+    remarks.faults.push_back(corrections.largest_text);
+  else if (corrections.max_fraction > kMinNotedFraction)
+    remarks.doubts.push_back(corrections.largest_text);
+  return remarks;
+}
+
+SettledStep settle_whole_step(MeasuredStep step) {
+  if (!step.timeline.breakdown.empty()) return {std::move(step)};
+  SettledStep settled{std::move(step), {}};
+  settled.corrections = find_early_op(settled.step);
+  const Program& program = settled.step.program;
+  Timeline& timeline = settled.step.timeline;
   const TimeSpan extent = extent_of(timeline);
   const std::vector<std::optional<InstructionId>> previous = find_previous(program);
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -42,9 +97,9 @@ void cut_overlaps(MeasuredStep& step, Corrections& corrections) {
     const InstructionId before = *previous[id];
     const Nanos overlap = timeline.end[before] - timeline.start[id];
     if (overlap <= 0) continue;
-    ++corrections.cut;
-    corrections.max_cut = std::max(corrections.max_cut, overlap);
-    corrections.note_largest(
+    ++settled.corrections.cut;
+    settled.corrections.max_cut = std::max(settled.corrections.max_cut, overlap);
+    settled.corrections.note_largest(
         overlap, extent,
         fmt::format("{} and {} of rank {} overlap by {}, though a rank computes one at a time",
                     to_string(program.instructions[before].op),
@@ -54,25 +109,7 @@ void cut_overlaps(MeasuredStep& step, Corrections& corrections) {
     timeline.start[id] = std::max(timeline.start[id], timeline.end[before]);
     timeline.end[id] = std::max(timeline.end[id], timeline.start[id]);
   }
-}
-
-void note_early_op(const MeasuredStep& step, Corrections& corrections) {
-  const Program& program = step.program;
-  const std::vector<bool> all(program.size(), true);
-  const std::optional<EarlyOp> early = find_earliest_op(program, step.timeline, all);
-  if (!early || early->early <= kClocksExact) return;
-  corrections.note_largest(
-      early->early, extent_of(step.timeline),
-      fmt::format("{}{}{}; times are used as they are", step.label, step.label.empty() ? "" : ": ",
-                  describe_early_op(*early, program)));
-}
-
-}  // namespace
-
-void settle_whole_step(MeasuredStep& step, Corrections& corrections) {
-  if (!step.timeline.breakdown.empty()) return;
-  note_early_op(step, corrections);
-  cut_overlaps(step, corrections);
+  return settled;
 }
 
 }  // namespace bubblescope::traces

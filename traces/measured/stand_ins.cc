@@ -96,10 +96,10 @@ class StandIns {
 
 }  // namespace
 
-void add_stand_ins(std::vector<ObservedOp>& computes, const StagesByRank& missing) {
-  if (computes.empty() || missing.empty()) return;
-  const std::vector<ObservedOp> made = StandIns(computes, missing).make();
-  computes.insert(computes.end(), made.begin(), made.end());
+std::vector<ObservedOp> make_stand_ins(const std::vector<ObservedOp>& computes,
+                                       const StagesByRank& missing) {
+  if (computes.empty() || missing.empty()) return {};
+  return StandIns(computes, missing).make();
 }
 
 }  // namespace bubblescope::traces

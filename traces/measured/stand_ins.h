@@ -9,10 +9,11 @@
 
 namespace bubblescope::traces {
 
-/// Appends the ops of these stages, in an order that the ranks can have run: each is at the time at
+/// Returns the ops of these stages, in an order that the ranks can have run: each is at the time at
 /// which its input ended on a stage that was recorded, or, if there is none, at which its reader
 /// began. Kinds and micro-batches are those of the nearest stage that was recorded. `computes` are
 /// the compute ops of one step, whose `recorder` is their rank.
-void add_stand_ins(std::vector<ObservedOp>& computes, const StagesByRank& missing);
+std::vector<ObservedOp> make_stand_ins(const std::vector<ObservedOp>& computes,
+                                       const StagesByRank& missing);
 
 }  // namespace bubblescope::traces

@@ -48,19 +48,20 @@ std::optional<std::int64_t> StepMarks::step_at(Nanos time) const {
   return mark == nullptr || time > mark->end ? std::nullopt : std::optional(mark->number);
 }
 
-void use_step_marks(ObservedTrace& trace) {
-  if (trace.source != "nsys") return;
+ObservedTrace use_step_marks(ObservedTrace trace) {
+  if (trace.source != "nsys") return trace;
   const bool all_marked =
       std::all_of(trace.ops.begin(), trace.ops.end(),
                   [](const ObservedOp& observed) { return observed.mark.has_value(); });
   if (!all_marked) {
     std::erase_if(trace.works, [](const ObservedWork& work) { return work.is_whole_step; });
-    return;
+    return trace;
   }
   for (ObservedOp& observed : trace.ops) {
     observed.step = *observed.mark;
     observed.has_step = true;
   }
+  return trace;
 }
 
 }  // namespace bubblescope::traces

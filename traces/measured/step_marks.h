@@ -34,6 +34,6 @@ class StepMarks {
 
 /// Gives ops the steps that ranges around them state, if all ops of all ranks are within such
 /// ranges; otherwise the ranges, which may be of one rank only, are removed.
-void use_step_marks(ObservedTrace& trace);
+ObservedTrace use_step_marks(ObservedTrace trace);
 
 }  // namespace bubblescope::traces

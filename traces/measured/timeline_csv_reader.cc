@@ -135,7 +135,7 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
         "layer, or by another one than the next, and a csv does not say by which; write the step "
         "as json, with `save`");
   if (!left_out.empty())
-    trace.notes.push_back(fmt::format(
+    trace.remarks.notes.push_back(fmt::format(
         "{}: {} left out, because a csv does not say what waits for them; steps that are "
         "saved as json do",
         input.path, fmt::join(left_out, ", ")));

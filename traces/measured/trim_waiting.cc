@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace bubblescope::traces {
 
@@ -23,19 +24,20 @@ void for_each_producer(const Program& program, InstructionId id, Visit visit) {
 }  // namespace
 
 TrimmedWaiting trim_waiting(const Program& program, const std::vector<bool>& may_hold_waiting,
-                            Timeline& timeline) {
-  TrimmedWaiting trimmed;
+                            Timeline timeline) {
+  TrimmedWaiting trimmed{std::move(timeline)};
+  std::vector<Nanos>& starts = trimmed.timeline.start;
+  const std::vector<Nanos>& ends = trimmed.timeline.end;
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (!may_hold_waiting[id]) continue;
-    Nanos ready = timeline.start[id];
-    for_each_producer(program, id, [&](InstructionId producer) {
-      ready = std::max(ready, timeline.end[producer]);
-    });
-    const Nanos start = std::min(ready, timeline.end[id]);
-    if (start == timeline.start[id]) continue;
+    Nanos ready = starts[id];
+    for_each_producer(program, id,
+                      [&](InstructionId producer) { ready = std::max(ready, ends[producer]); });
+    const Nanos start = std::min(ready, ends[id]);
+    if (start == starts[id]) continue;
     ++trimmed.ops;
-    trimmed.largest = std::max(trimmed.largest, start - timeline.start[id]);
-    timeline.start[id] = start;
+    trimmed.largest = std::max(trimmed.largest, start - starts[id]);
+    starts[id] = start;
   }
   return trimmed;
 }

@@ -12,6 +12,7 @@
 namespace bubblescope::traces {
 
 struct TrimmedWaiting {
+  Timeline timeline;
   std::size_t ops = 0;
   Nanos largest = 0;  ///< the most that one op lost
 };
@@ -20,7 +21,7 @@ struct TrimmedWaiting {
 /// `may_hold_waiting` ([instruction]) is set to the end of its last dependency. Clocks must agree.
 /// Ends stay.
 TrimmedWaiting trim_waiting(const Program& program, const std::vector<bool>& may_hold_waiting,
-                            Timeline& timeline);
+                            Timeline timeline);
 
 /// A compute op that begins before one that it needs has ended.
 struct EarlyOp {

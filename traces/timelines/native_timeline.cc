@@ -230,7 +230,7 @@ ObservedTrace read_whole_step(const TraceInput& input) {
       {"", std::move(file.schedule), std::move(file.program), std::move(file.timeline)});
   trace.steps.back().facts = std::move(file.facts);
   if (file.job && file.job->iterations > 1)
-    trace.notes.push_back(
+    trace.remarks.notes.push_back(
         fmt::format("{} is the median of {} iterations; this report is on that one alone",
                     input.path, file.job->iterations));
   return trace;

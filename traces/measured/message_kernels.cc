@@ -117,7 +117,8 @@ std::vector<ObservedOp> infer_messages(const std::vector<MessageKernel>& kernels
   return messages;
 }
 
-void extend_to_results(const ProfileActivity& activity, std::vector<ObservedOp>& ops) {
+std::vector<ObservedOp> extend_to_results(std::vector<ObservedOp> ops,
+                                          const ProfileActivity& activity) {
   std::map<ResultKey, ObservedOp*> producers;
   for (ObservedOp& op : ops)
     if (communicates(op)) producers.emplace(key_of(op, op.op.kind == OpKind::kForward), &op);
@@ -131,6 +132,7 @@ void extend_to_results(const ProfileActivity& activity, std::vector<ObservedOp>&
     if (const auto end = activity.find_awaited_collective(launched, message.start))
       op.end = std::max(op.end, *end);
   }
+  return ops;
 }
 
 }  // namespace bubblescope::traces

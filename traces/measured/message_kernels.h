@@ -40,6 +40,7 @@ std::vector<ObservedOp> infer_messages(const std::vector<MessageKernel>& kernels
 /// Lets every op end with the work that the message of its result waited for: a reduction of
 /// gradients behind the last backward (DDP) runs on a stream of its own, but is done before the
 /// backward returns, and so before its gradient leaves.
-void extend_to_results(const ProfileActivity& activity, std::vector<ObservedOp>& ops);
+std::vector<ObservedOp> extend_to_results(std::vector<ObservedOp> ops,
+                                          const ProfileActivity& activity);
 
 }  // namespace bubblescope::traces

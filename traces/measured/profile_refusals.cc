@@ -11,26 +11,6 @@
 
 namespace bubblescope::traces {
 
-void expect_one_stage(const UnannotatedStep& step, const UnannotatedPlace& place) {
-  if (step.forwards != step.backwards)
-    throw Error(fmt::format(
-        "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
-        "messages; annotate the ops ('PP:0F3', by record_function), and if the step has another "
-        "run "
-        "of the pipeline, such as an evaluation, call profiler.step() after each",
-        place.file, place.step, step.forwards, step.backwards));
-  const bool at_end = place.rank == 0 || place.rank + 1 == place.ranks;
-  const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
-  if (step.receives > max_receives)
-    throw Error(fmt::format(
-        "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
-        "several stages, or the step another run of the pipeline without backwards, which cannot "
-        "be "
-        "distinguished; annotate the ops ('PP:0F3', by record_function), and call profiler.step() "
-        "after each run",
-        place.file, place.step, step.receives, step.forwards));
-}
-
 void refuse_unnumbered(const std::string& file, const std::string& op) {
   throw Error(fmt::format(
       "{}: the op '{}' states no micro-batch, and the profile marks no step (ProfilerStep#N), so "

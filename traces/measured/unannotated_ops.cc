@@ -1,13 +1,24 @@
-// Finds ops in one pass over the events of a step in order of time.
-#include "traces/measured/unannotated_ops.h"
-
+// Finds forwards and backwards in a profile without annotations, in one pass over the events of a
+// step in order of time.
+//
+// A stretch of the rank's main thread between two messages, or between a forward and a backward, is
+// an op: a backward where the autograd engine evaluates functions, a forward where a gradient
+// function is created ("fwdbwd" flows begin there). Other stretches, such as splitting the batch or
+// scaling gradients, are neither.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "traces/measured/profile_ops.h"
 
 namespace bubblescope::traces {
 
@@ -38,6 +49,36 @@ std::uint32_t find_main_thread(std::span<const ProfiledEvent* const> events) {
       [](const auto& left, const auto& right) { return left.second < right.second; });
   return busiest == posts.end() ? 0 : busiest->first;
 }
+
+struct UnannotatedOp {
+  OpKind kind = OpKind::kForward;
+  std::int32_t microbatch = 0;  ///< counted in order, per kind
+  TimeSpan span;
+};
+
+/// How messages are posted relative to the ops.
+struct UnannotatedSends {
+  Nanos computing = 0;     ///< the time of all ops
+  std::int32_t early = 0;  ///< calls that begin while an op still computes
+  std::int32_t late = 0;   ///< sends long after the op before them has ended
+  Nanos late_time = 0;     ///< by how much they are late, together
+
+  void add(const UnannotatedSends& more) {
+    computing += more.computing;
+    early += more.early;
+    late += more.late;
+    late_time += more.late_time;
+  }
+};
+
+struct UnannotatedStep {
+  std::vector<UnannotatedOp> ops;
+  std::int32_t forwards = 0;
+  std::int32_t backwards = 0;
+  std::int32_t receives = 0;  ///< calls
+  std::int32_t sends = 0;     ///< calls
+  UnannotatedSends posts;
+};
 
 class Walk {
  public:
@@ -136,15 +177,7 @@ class Walk {
   std::vector<ProfiledEvent> after_;  ///< calls after a backward, which may begin a forward
 };
 
-}  // namespace
-
-void UnannotatedSends::add(const UnannotatedSends& more) {
-  computing += more.computing;
-  early += more.early;
-  late += more.late;
-  late_time += more.late_time;
-}
-
+/// Describes, in whole sentences, messages that are posted within an op or long after it.
 std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   std::vector<std::string> doubts;
   if (sends.early > 0)
@@ -160,21 +193,108 @@ std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   return doubts;
 }
 
-UnannotatedOps::UnannotatedOps(const ChromeEvents& events) {
+/// The events that matter to ops, in order of time.
+std::vector<const ProfiledEvent*> sort_events(const ChromeEvents& events) {
+  std::vector<const ProfiledEvent*> sorted;
   for (const ProfiledEvent& event : events.profiled)
-    if (matters(event.activity)) events_.push_back(&event);
+    if (matters(event.activity)) sorted.push_back(&event);
   // A flow belongs to the call that begins with it, and an outer call precedes its inner ones.
-  std::stable_sort(events_.begin(), events_.end(),
+  std::stable_sort(sorted.begin(), sorted.end(),
                    [](const ProfiledEvent* left, const ProfiledEvent* right) {
                      if (left->start != right->start) return left->start < right->start;
                      return left->end > right->end;
                    });
+  return sorted;
 }
 
-UnannotatedStep UnannotatedOps::find(const TimeSpan& step) const {
-  const auto first = std::lower_bound(events_.begin(), events_.end(), step.start, is_earlier);
-  const auto end = std::lower_bound(first, events_.end(), step.end, is_earlier);
+UnannotatedStep find_ops_of_step(const std::vector<const ProfiledEvent*>& events,
+                                 const TimeSpan& step) {
+  const auto first = std::lower_bound(events.begin(), events.end(), step.start, is_earlier);
+  const auto end = std::lower_bound(first, events.end(), step.end, is_earlier);
   return Walk().run({first, end});
+}
+
+/// Forwards and backwards are in the order of micro-batches only if each rank has one stage. Throws
+/// Error otherwise.
+void expect_one_stage(const UnannotatedStep& step, std::int64_t number,
+                      const ProfiledRank& profile) {
+  if (step.forwards != step.backwards)
+    throw Error(fmt::format(
+        "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
+        "messages; annotate the ops ('PP:0F3', by record_function), and if the step has another "
+        "run of the pipeline, such as an evaluation, call profiler.step() after each",
+        profile.file, number, step.forwards, step.backwards));
+  const std::int32_t rank = profile.place.rank.value();
+  const bool at_end = rank == 0 || rank + 1 == profile.place.ranks;
+  const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
+  if (step.receives > max_receives)
+    throw Error(fmt::format(
+        "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
+        "several stages, or the step another run of the pipeline without backwards, which cannot "
+        "be distinguished; annotate the ops ('PP:0F3', by record_function), and call "
+        "profiler.step() "
+        "after each run",
+        profile.file, number, step.receives, step.forwards));
+}
+
+/// Adds the ops of a marked step.
+ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const ProfiledEvent& mark,
+                     const ProfiledRank& profile) {
+  Nanos free_from = mark.start;
+  for (const UnannotatedOp& one : step.ops) {
+    ObservedOp op;
+    op.op.kind = one.kind;
+    op.op.stage = profile.place.rank.value();
+    op.op.microbatch = one.microbatch;
+    op.step = mark.number;
+    op.start = one.span.start;
+    op.end = one.span.end;
+    found.ranges.spans.push_back({one.span, 0, -1, mark.number, op_class_of(op.op)});
+    const Nanos waited_from = std::exchange(free_from, one.span.end);
+    if (const auto on_device = observe_on_device(op, one.span, profile.activity)) {
+      found.ops.push_back(*on_device);
+      continue;
+    }
+    op.may_hold_waiting = op.start_is_observed = true;
+    // Otherwise the first op would include the wait for the step to begin.
+    const TimeSpan waiting{waited_from, profile.activity.find_waiting_end(waited_from, op.start)};
+    if (waiting.length() > 0) op.start = waiting.end;
+    found.ops.push_back(op);
+    if (const auto arrival = find_arrival(op, waiting)) found.ops.push_back(*arrival);
+  }
+  return found;
+}
+
+}  // namespace
+
+ProfileOps find_unannotated_ops(const ProfiledRank& profile) {
+  ProfileOps found;
+  found.ranges.are_annotated = false;
+  if (!profile.place.rank) return found;  // its stage is unknown
+  const std::vector<const ProfiledEvent*> events = sort_events(profile.events);
+  UnannotatedSends sends;
+  for (const ProfiledEvent& mark : profile.marks.marks()) {
+    const UnannotatedStep step = find_ops_of_step(events, {mark.start, mark.end});
+    // Other kinds of training have forwards and backwards too, but no messages between stages.
+    if (step.forwards == 0 || step.sends + step.receives == 0) continue;
+    const bool is_last = &mark == &profile.marks.marks().back();
+    if (is_last && step.forwards > step.backwards && !found.ops.empty()) {
+      found.remarks.notes.push_back(fmt::format(
+          "{}: step {} left out: it has {} forwards and {} backwards, as if it was cut off",
+          profile.file, mark.number, step.forwards, step.backwards));
+      continue;
+    }
+    expect_one_stage(step, mark.number, profile);
+    sends.add(step.posts);
+    found = with_step(std::move(found), step, mark, profile);
+  }
+  for (const std::string& doubt : describe_sends(sends))
+    found.remarks.doubts.push_back(profile.file + ": " + doubt);
+  if (!found.ops.empty())
+    found.remarks.notes.emplace_back(
+        "no op is annotated: forwards and backwards are what computes between messages, and "
+        "micro-batches are counted in order");
+  return found;
 }
 
 }  // namespace bubblescope::traces

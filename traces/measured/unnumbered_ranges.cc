@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 namespace bubblescope::traces {
 
@@ -36,41 +35,6 @@ std::optional<std::string> UnnumberedRanges::describe() {
       "{} range(s) outside of all numbered ops name an op without its number, such as '{}': they "
       "are left out; if they belong to the steps, give them numbers, or rules for their names",
       count, example);
-}
-
-std::optional<std::string> erase_unnumbered(std::vector<ChromeSlice>& slices, NameMatcher& names) {
-  // A backward and its input gradient count as one kind: a trace may name the same range as either.
-  const auto compute_kind = [](const Op& op) -> std::optional<OpKind> {
-    if (!is_compute(op.kind)) return {};
-    return gives_input_grad(op.kind) ? OpKind::kBackward : op.kind;
-  };
-  const auto op_of = [&](const ChromeSlice& slice) {
-    return slice.op.empty() ? names.find(slice.name).op : parse_op_name(slice.op);
-  };
-  UnnumberedRanges ranges;
-  std::set<OpKind> numbered;
-  const auto add_numbered = [&](const ChromeSlice& slice, const Op& op) {
-    const std::optional<OpKind> kind = compute_kind(op);
-    if (!kind) return;
-    ranges.add({slice.start, slice.end}, true, slice.name);
-    numbered.insert(*kind);
-  };
-  for (const ChromeSlice& slice : slices) {
-    if (const std::optional<NamedOp> named = op_of(slice)) {
-      if (named->has_microbatch) add_numbered(slice, named->op);
-    } else if (const auto pair = parse_pair_name(slice.op.empty() ? slice.name : slice.op)) {
-      for (const Op& op : *pair) add_numbered(slice, op);
-    }
-  }
-  std::erase_if(slices, [&](const ChromeSlice& slice) {
-    const std::optional<NamedOp> named = op_of(slice);
-    if (!named || named->has_microbatch) return false;
-    const std::optional<OpKind> kind = compute_kind(named->op);
-    if (!kind || !numbered.contains(*kind)) return false;
-    ranges.add({slice.start, slice.end}, false, slice.name);
-    return true;
-  });
-  return ranges.describe();
 }
 
 }  // namespace bubblescope::traces

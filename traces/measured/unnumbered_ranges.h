@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/measured/chrome_events.h"
-#include "traces/measured/name_rules.h"
-#include "traces/measured/profile_activity.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -34,9 +32,5 @@ class UnnumberedRanges {
   std::vector<TimeSpan> numbered_;
   std::vector<Named> unnumbered_;
 };
-
-/// Erases slices that name an op without its number, where others of the same kind have numbers:
-/// forwards may be numbered and backwards in order. Returns UnnumberedRanges::describe().
-std::optional<std::string> erase_unnumbered(std::vector<ChromeSlice>& slices, NameMatcher& names);
 
 }  // namespace bubblescope::traces

@@ -122,8 +122,7 @@ void append_recording(ObservedTrace& trace, ObservedTrace& further, std::int32_t
     if (steps.contains(observed.step))
       throw Error(fmt::format(
           "{} and {} were recorded by one process, and both have a step {}; give only one "
-          "recording "
-          "of each rank",
+          "recording of each rank",
           trace.recorders[recorder].where, further.recorders.front().where, observed.step));
     observed.recorder = recorder;
   }

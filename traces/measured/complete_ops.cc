@@ -83,8 +83,7 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
     }
     if (last_of(empty) != last_of(ends))
       throw Error(
-          fmt::format("{} has {} micro-batches, but {} has {}: record the same steps on all "
-                      "ranks",
+          fmt::format("{} has {} micro-batches, but {} has {}: record the same steps on all ranks",
                       where_of(trace, at), last_of(empty), where_of(trace, 0), last_of(ends)));
     std::set<std::int32_t> common;
     std::set_intersection(ends.begin(), ends.end(), empty.begin(), empty.end(),

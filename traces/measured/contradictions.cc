@@ -235,8 +235,7 @@ std::vector<std::string> find_contradictions(const ChromeEvents& events, const P
   if (const std::int64_t loose = count_loose_flows(events, host, gradients); loose > 0)
     found.push_back(
         fmt::format("{} end(s) of flows (\"fwdbwd\") lie in no call or gradient function: those "
-                    "are missing, or "
-                    "were renamed or moved",
+                    "are missing, or were renamed or moved",
                     loose));
   if (ops.spans.empty()) return found;
   const std::vector<TimeSpan> steps = find_steps(ops.spans);

@@ -114,8 +114,7 @@ class DeviceCheck {
     if (overlapping > 0)
       found_.push_back(
           fmt::format("{} kernel(s) begin before the one before them on the same stream has ended: "
-                      "times in the "
-                      "file were changed",
+                      "times in the file were changed",
                       overlapping));
   }
 

@@ -32,10 +32,9 @@ void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
   if (!marks_steps && has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive)))
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op and marks no step (ProfilerStep#N), so "
-        "that "
-        "its forwards, backwards and messages cannot be divided into steps; call profiler.step() "
-        "after each step, and annotate the ops ('PP:0F3', by record_function) where ranks have "
-        "several stages",
+        "that its forwards, backwards and messages cannot be divided into steps; call "
+        "profiler.step() after each step, and annotate the ops ('PP:0F3', by record_function) "
+        "where ranks have several stages",
         file));
   throw NoPipeline(fmt::format(
       "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "

@@ -232,8 +232,7 @@ void expect_one_stage(const UnannotatedStep& step, std::int64_t number,
         "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
         "several stages, or the step another run of the pipeline without backwards, which cannot "
         "be distinguished; annotate the ops ('PP:0F3', by record_function), and call "
-        "profiler.step() "
-        "after each run",
+        "profiler.step() after each run",
         profile.file, number, step.receives, step.forwards));
 }
 

@@ -53,6 +53,7 @@ bool leaves_layers(const Config& config) {
 Config strip(const Config& config) {
   Config bare = config;
   static_cast<StepConditions&>(bare) = {};
+  bare.arrivals.clear();
   bare.slow_ranks.clear();
   bare.scenarios = {};
   return bare;

@@ -96,15 +96,15 @@ enum class Detail : std::uint8_t {
 
 /// The inputs of a prediction that depend neither on the schedule nor on the costs.
 struct StepConditions {
-  Injections injections = {};        ///< faults whose delays are added
-  std::vector<Nanos> arrivals = {};  ///< [microbatch], from the step's start; empty: all at 0
+  Injections injections = {};  ///< faults whose delays are added
   /// How ranks choose among the ops that are ready; nullopt: they keep the schedule's order.
   std::optional<ReadyPriority> policy = {};
   Slack slack = Slack::kFind;  ///< whether a full report has it
 };
 
 struct Config : StepConditions {
-  LowerOptions lower = {};  ///< how messages are sent, and how the step ends
+  std::vector<Nanos> arrivals = {};  ///< [microbatch], from the step's start; empty: all at 0
+  LowerOptions lower = {};           ///< how messages are sent, and how the step ends
   CostSource costs = {};
   UniformMemory memory = {};  ///< its amounts give way to the bytes of a CostTable or a model
   Moves moves = {};

@@ -27,7 +27,7 @@ Configuration eight_ranks(const std::string& schedule) {
 void plan(benchmark::State& state, const std::string& schedule) {
   tools::PredictOptions options;
   options.cost.uniform.message = 100'000;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   exec::keep_freed_memory();  // as `plan` does
   const Configuration configuration = eight_ranks(schedule);
   for (auto _ : state) benchmark::DoNotOptimize(what_if.evaluate(configuration));
@@ -48,7 +48,7 @@ void plan_model(benchmark::State& state, const std::string& schedule) {
   axes.tensor = {4, 8};
   axes.micro_batch_sizes = {1};
   exec::keep_freed_memory();
-  const tools::ModelPlanner planner(options, axes);
+  const tools::ModelPlanner planner(tools::read_inputs(options, {}), axes);
   const std::vector<Configuration> configurations = planner.configurations();
   std::int64_t tried = 0;
   for (auto _ : state) {

@@ -11,7 +11,7 @@
 #include "sim/predict/predict.h"
 #include "tests/support/all_layer_counts.h"
 #include "tools/flags/options.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 
 namespace bubblescope::tests {
@@ -40,17 +40,16 @@ tools::PredictOptions options_of(const Shaped& shaped, const std::string& model)
 }
 
 /// The step with a split; with the balanced one where none is given.
-Nanos time_step(const Shaped& shaped, tools::PredictOptions options, ModelOnDevices on,
-                const LayerCounts& counts) {
-  on.parallel.layers_of_stage = counts;
-  options.model.on_devices = on;
-  Config config = tools::make_config(options);
+Nanos time_step(const Shaped& shaped, const tools::PredictOptions& options,
+                const ModelOnDevices& on, const LayerCounts& counts) {
+  const tools::PredictInputs inputs(options, {.model = on});
+  Config config = inputs.config();
   auto& model = std::get<ModelCosts>(config.costs);
   model.on.parallel.layers_of_stage = counts;
   model.may_shrink_gradients = false;
   config.detail = Detail::kTimes;
   const ScheduleDef& def = find_schedule(shaped.schedule);
-  const ValidSchedule schedule = build_schedule(def, tools::make_request(def, options));
+  const ValidSchedule schedule = build_schedule(def, tools::make_request(def, inputs));
   const Program program = lower_or_refuse(schedule, choose_lowering(schedule, config));
   return find_step_bounds(predict_step(schedule, program, config).timeline).end;
 }

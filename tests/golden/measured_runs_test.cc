@@ -12,7 +12,7 @@
 
 #include "tests/support/test_paths.h"
 #include "tools/commands/step_clocks.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "traces/files/file.h"
 
@@ -40,18 +40,18 @@ Nanos predict_again(const Json& run, const Json& costs) {
       (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "-measured.json"))
           .string();
   traces::write_file(file, costs.dump());
-  tools::PredictOptions options;
-  options.shape.ranks = run["pp"].get<std::int32_t>();
-  if (run["vpp"] != 1) options.shape.chunks = run["vpp"].get<std::int32_t>();
-  options.shape.microbatches = run["microbatches"].get<std::int32_t>();
-  options.cost.file = file;
+  tools::PredictOptions flags;
+  flags.shape.ranks = run["pp"].get<std::int32_t>();
+  if (run["vpp"] != 1) flags.shape.chunks = run["vpp"].get<std::int32_t>();
+  flags.shape.microbatches = run["microbatches"].get<std::int32_t>();
+  flags.cost.file = file;
   const std::string schedule = run["schedule"].get<std::string>();
-  options = tools::read_inputs(std::move(options), {schedule});
+  tools::PredictInputs inputs = tools::read_inputs(std::move(flags), {schedule});
   if (run.contains("sm_mhz") && !run["sm_mhz"].is_null())
-    if (const auto scaled = tools::at_clock(options, run["pp"].get<std::int32_t>(),
+    if (const auto scaled = tools::at_clock(inputs, run["pp"].get<std::int32_t>(),
                                             run["sm_mhz"]["measured"].get<double>()))
-      options = *scaled;
-  const Nanos makespan = tools::predict(schedule, options).report.makespan;
+      inputs = *scaled;
+  const Nanos makespan = tools::predict(schedule, inputs).report.makespan;
   std::filesystem::remove(file);
   return makespan;
 }

@@ -202,6 +202,12 @@ TEST(PreciseRefusals, NameTheLoss) {
   expect_usage(step + "rank=1", "--lose: ");
 }
 
+// The table of all schedules was empty, and the exit status 0.
+TEST(PreciseRefusals, EndAComparisonWhoseFlagsContradictEachOther) {
+  const std::string all = "compare all --pp 4 -m 8 --model llama3-8b ";
+  expect_usage(all + "--recompute full,none", "give --recompute one entry");
+}
+
 // A NUL ended the message.
 TEST(PreciseRefusals, ShowAllOfWhatTheyQuote) {
   const std::string file = testing::TempDir() + "arrivals.txt";

@@ -101,7 +101,7 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
   int turns = 0;
   for (int attempt = 0; attempt < random_cases(100); ++attempt) {
     const Space space = random_space(random);
-    const tools::WhatIf what_if(space.options, space.whole_model);
+    const tools::WhatIf what_if(tools::PredictInputs(space.options), space.whole_model);
     std::vector<Plan> plans;
     for (const Configuration& which : space.configurations)
       if (Outcome outcome = what_if.evaluate(which); outcome.plan)

@@ -49,8 +49,7 @@ tools::TimedStep predict_with(const CostTable& table, const std::string& name) {
   options.shape.ranks = kStages;
   options.shape.microbatches = 12;
   options.cost.file = "a table";
-  options.cost.content = table;
-  return tools::predict(name, options);
+  return tools::predict(name, tools::PredictInputs(options, {.costs = table}));
 }
 
 // The device takes 4 % longer for every F, 7 % for the last stage's I and 3 % less for the first
@@ -74,10 +73,10 @@ TEST(CalibratedMeans, AreThoseOfTheMeasuredSteps) {
     observations.push_back({each.step.program, {&each.step.timeline, 1}});
   const exec::Calibration calibration = exec::calibrate(observations, kStages);
 
-  const tools::PredictOptions options;
+  const tools::PredictInputs inputs;
   exec::ContendedTimes times = make_times();
   const auto shortfalls = [&] {
-    return tools::find_shortfalls(make_table(times), {measured, calibration, options});
+    return tools::find_shortfalls(make_table(times), {measured, calibration, inputs});
   };
   for (int correction = 0; correction < 3; ++correction) tools::scale_times(times, shortfalls());
   // Means leave out a tenth of the ops at both ends, so they jump a little.

@@ -1,17 +1,19 @@
-// The Config that options are turned into: one source of costs, and moves that fit it.
-#include "tools/inputs/config.h"
-
+// The Config that follows from flags: one source of costs, and moves that fit it.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <variant>
 
 #include "sim/ir/error.h"
 #include "sim/predict/choose_lowering.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tests {
 namespace {
 
-using tools::make_config;
+Config make_config(const tools::PredictOptions& flags) {
+  return tools::read_inputs(flags, {}).config();
+}
 
 tools::PredictOptions options_with_model() {
   tools::PredictOptions options;
@@ -28,10 +30,25 @@ TEST(Config, TakesCostsFromTheSourceThatFlagsName) {
   EXPECT_EQ(std::get<LayoutCosts>(make_config(options).costs).layout.size(), 4U);
   options.shape.layout.clear();
   options.cost.file = "costs.json";
-  options.cost.content = CostTable{};
-  options.cost.content->norm = 7;
-  EXPECT_EQ(std::get<CostTable>(make_config(options).costs).norm, 7);
+  CostTable table;
+  table.norm = 7;
+  const tools::PredictInputs inputs(options, {.costs = table});
+  EXPECT_EQ(std::get<CostTable>(inputs.config().costs).norm, 7);
   EXPECT_EQ(model_of(make_config(options_with_model())).on.model.layers, 32);
+}
+
+// Other flags make other inputs, of the same files.
+TEST(Config, FollowsFromTheFlagsOfItsInputs) {
+  const tools::PredictInputs read = tools::read_inputs(options_with_model(), {});
+  const tools::PredictInputs other = read.with([](tools::PredictOptions& flags) {
+    flags.policy = ReadyPriority::kOrder;
+    flags.model.gradients = Gradients::kBf16;
+  });
+  EXPECT_FALSE(read.config().policy);
+  EXPECT_EQ(other.config().policy, ReadyPriority::kOrder);
+  EXPECT_EQ(model_of(other.config()).on.parallel.gradients, Gradients::kBf16);
+  EXPECT_EQ(other.files().model->parallel.gradients, Gradients::kFp32);
+  EXPECT_THROW(tools::PredictInputs{options_with_model()}, std::bad_optional_access) << "not read";
 }
 
 TEST(Config, RefusesTwoSources) {
@@ -48,7 +65,7 @@ TEST(Config, RefusesTwoSources) {
 TEST(Config, EndsAModelsStepAsUsualButForWhatAFlagSays) {
   tools::PredictOptions options = options_with_model();
   const auto end_of = [](const tools::PredictOptions& given) {
-    return tools::choose_lowering(Schedule{}, given).update;
+    return choose_lowering(Schedule{}, make_config(given)).update;
   };
   EXPECT_EQ(end_of(options).optimizer, OptimizerMode::kBarrier);
   EXPECT_EQ(end_of(options).reduction, GradReduction::kOverlap);
@@ -60,16 +77,9 @@ TEST(Config, EndsAModelsStepAsUsualButForWhatAFlagSays) {
   EXPECT_EQ(end_of(options).reduction, GradReduction::kNone);
 }
 
-// The flags alone give the lowering that the whole Config gives.
 TEST(Config, LowersAsFlagsSay) {
   tools::PredictOptions options;
-  const auto lowering_of = [&] {
-    const LowerOptions lowering = tools::choose_lowering(Schedule{}, options);
-    const LowerOptions same = choose_lowering(Schedule{}, make_config(options));
-    EXPECT_EQ(lowering.gathers_in_place, same.gathers_in_place);
-    EXPECT_EQ(lowering.update.in_any_order, same.update.in_any_order);
-    return lowering;
-  };
+  const auto lowering_of = [&] { return choose_lowering(Schedule{}, make_config(options)); };
   EXPECT_FALSE(lowering_of().gathers_in_place);
   EXPECT_FALSE(lowering_of().update.in_any_order);
   options.policy = ReadyPriority::kOrder;

@@ -105,7 +105,7 @@ TEST(Plans, TheParetoFrontIsThatOfBruteForce) {
 }
 
 TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
-  const tools::WhatIf what_if(tools::PredictOptions{}, false);
+  const tools::WhatIf what_if({}, false);
   // 4 ranks, 8 micro-batches of F 1 and B 2 ms: 33 ms, of which every rank is busy for 24 (README).
   const Outcome outcome = what_if.evaluate(configuration_of("1f1b", 4, 8));
   ASSERT_TRUE(outcome.plan);
@@ -119,7 +119,7 @@ TEST(Plans, MeanBusyAndIdleAddUpToTheStep) {
 TEST(BreakEvens, GpipeOvertakes1F1BWithTheFirstNanosecondOfMessages) {
   // Without messages both take (m+p-1) (F+B). GPipe pays 2 (p-1) c for them, 1F1B another 2 c
   // floor((m-1)(p-1)/p) (schedules/1f1b.cc): it is slower from c = 1 ns on.
-  const tools::WhatIf what_if(tools::PredictOptions{}, false);
+  const tools::WhatIf what_if({}, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"1f1b", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 8)).plan);
@@ -141,7 +141,7 @@ TEST(BreakEvens, NameTheSchedulesThatAreNotCompared) {
   cost.input_grad = 672;
   cost.weight_grad = 2208;
   cost.message = 672;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   std::vector<Plan> plans;
   for (const char* schedule : {"zb-h1", "gpipe", "v-half"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 12)).plan);
@@ -151,7 +151,7 @@ TEST(BreakEvens, NameTheSchedulesThatAreNotCompared) {
 }
 
 TEST(BreakEvens, CompareFixedOrdersWhereAnotherScheduleIsTheBest) {
-  const tools::WhatIf what_if(tools::PredictOptions{}, false);
+  const tools::WhatIf what_if({}, false);
   std::vector<Plan> plans;
   for (const char* schedule : {"interleaved", "v-half"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 16, 2)).plan);
@@ -170,7 +170,7 @@ TEST(BreakEvens, AreWhereTheOrderOfTwoSchedulesTurns) {
   cost.forward = cost.input_grad = 10'000'000;
   cost.weight_grad = 9'000'000;
   cost.message = 400'000;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   std::vector<Plan> plans;
   for (const char* schedule : {"zb-h1", "gpipe"})
     plans.push_back(*what_if.evaluate(configuration_of(schedule, 4, 16)).plan);
@@ -196,7 +196,7 @@ TEST(BreakEvens, AreFoundWhereRoundingAloneDecides) {
   cost.forward = 2304;
   cost.input_grad = 2016;
   cost.weight_grad = 2496;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   std::vector<Plan> plans;
   plans.push_back(*what_if.evaluate(configuration_of("dualpipev", 2, 12)).plan);
   plans.push_back(*what_if.evaluate(configuration_of("zb-h2", 2, 12)).plan);
@@ -226,7 +226,7 @@ TEST(BreakEvens, AreExactBetweenLongSteps) {
   cost.forward = 10'000'001;
   cost.input_grad = 10'000'003;
   cost.weight_grad = 9'000'002;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   const Configuration split = configuration_of("zb-h1", 4, 8);
   Configuration interleaved = configuration_of("interleaved", 4, 8);
   interleaved.shape.chunks = 2;
@@ -258,7 +258,7 @@ TEST(BreakEvens, AreThoseOfTryingEveryValue) {
   cost.input_grad = 22;
   cost.weight_grad = 15;
   cost.message = 7;
-  const tools::WhatIf what_if(options, false);
+  const tools::WhatIf what_if(tools::PredictInputs(options), false);
   std::vector<Plan> plans;
   std::vector<std::pair<Configuration, tools::WhatIf::Lowered>> all;
   for (const char* schedule : {"1f1b", "zb-h1", "gpipe", "interleaved-zb", "zb-v", "dualpipe"}) {

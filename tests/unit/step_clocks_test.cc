@@ -65,17 +65,20 @@ TEST(StepClocks, AreMeansOfOneMeasurementAndAMedianOfAll) {
 }
 
 TEST(StepClocks, StretchPredictions) {
-  tools::PredictOptions options;
-  EXPECT_FALSE(tools::at_clock(options, 2, 1980)) << "no costs";
-  options.cost.content.emplace();
-  EXPECT_FALSE(tools::at_clock(options, 2, 1980)) << "costs of an unknown clock";
-  options.cost.content->sm_mhz = 1980;
-  EXPECT_FALSE(tools::at_clock(options, 2, 1980.5)) << "less than a thousandth";
-  const auto slower = tools::at_clock(options, 2, 1800);
+  EXPECT_FALSE(tools::at_clock({}, 2, 1980)) << "no costs";
+  CostTable table;
+  const auto at_clock = [&](double sm_mhz) {
+    return tools::at_clock(tools::PredictInputs({}, {.costs = table}), 2, sm_mhz);
+  };
+  EXPECT_FALSE(at_clock(1980)) << "costs of an unknown clock";
+  table.sm_mhz = 1980;
+  EXPECT_FALSE(at_clock(1980.5)) << "less than a thousandth";
+  const auto slower = at_clock(1800);
   ASSERT_TRUE(slower);
-  ASSERT_EQ(slower->noise.slow_ranks.size(), 2U);
-  EXPECT_EQ(slower->noise.slow_ranks[1].rank, 1);
-  EXPECT_DOUBLE_EQ(slower->noise.slow_ranks[1].factor, 1.1);
+  const std::vector<SlowRank>& slow = slower->config().slow_ranks;
+  ASSERT_EQ(slow.size(), 2U);
+  EXPECT_EQ(slow[1].rank, 1);
+  EXPECT_DOUBLE_EQ(slow[1].factor, 1.1);
 }
 
 }  // namespace

@@ -39,21 +39,25 @@ tools::PredictOptions four_ranks() {
   return options;
 }
 
+ValidSchedule load(const std::string& name, const tools::PredictOptions& flags) {
+  return tools::load_valid_schedule(name, tools::PredictInputs(flags));
+}
+
 TEST(UsualSizes, AreTwoWhereOneWouldBeAnotherSchedule) {
   for (const char* name : {"interleaved", "interleaved-zb", "bfs", "group-interleaved"})
-    EXPECT_EQ(tools::load_valid_schedule(name, four_ranks())->shape.chunks, 2) << name;
+    EXPECT_EQ(load(name, four_ranks())->shape.chunks, 2) << name;
   for (const char* name : {"seq1f1b", "terapipe"})
-    EXPECT_EQ(tools::load_valid_schedule(name, four_ranks())->shape.slices, 2) << name;
+    EXPECT_EQ(load(name, four_ranks())->shape.slices, 2) << name;
   tools::PredictOptions one = four_ranks();
   one.shape.chunks = 1;
-  EXPECT_EQ(tools::load_valid_schedule("interleaved", one)->shape.chunks, 1);
+  EXPECT_EQ(load("interleaved", one)->shape.chunks, 1);
   // A framework's schedule has the framework's own default.
   one = four_ranks();
   one.shape.profile = Profile::kPytorch;
-  EXPECT_EQ(tools::load_valid_schedule("interleaved", one)->shape.chunks, 1);
+  EXPECT_EQ(load("interleaved", one)->shape.chunks, 1);
   one = four_ranks();
   one.shape.slices = 1;
-  EXPECT_EQ(tools::load_valid_schedule("terapipe", one)->shape.slices, 1);
+  EXPECT_EQ(load("terapipe", one)->shape.slices, 1);
 }
 
 TEST(UsualSizes, AreNamedWhereNoneAreGiven) {

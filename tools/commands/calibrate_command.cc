@@ -10,7 +10,7 @@
 #include "tools/commands/measure_together.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/schedule_list.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/print.h"
 #include "traces/costs/cost_file_writer.h"
 #include "traces/files/format.h"
@@ -42,7 +42,7 @@ std::vector<std::string> expand_schedules(const std::string& list, const ShapeOp
 
 struct Request {
   std::vector<std::string> schedules;
-  PredictOptions options;
+  PredictInputs inputs;
   RunOptions run;
   bool finds_middle_stages = false;  ///< if they are not among the schedules' own
   bool contention = true;            ///< also measures by the number of busy ranks of a device
@@ -64,9 +64,9 @@ bool needs_middle_stages(const Request& request, const Schedule& schedule) {
 std::vector<Calibrated> load(const std::vector<std::string>& names, const Request& request) {
   std::vector<Calibrated> loaded;
   for (const std::string& name : names) {
-    ValidSchedule schedule = load_valid_schedule(name, request.options, CostUse::kOrderOnly);
+    ValidSchedule schedule = load_valid_schedule(name, request.inputs, CostUse::kOrderOnly);
     Program program = lower_or_explain(
-        schedule, choose_calibration_lowering(request.options, request.run, schedule));
+        schedule, choose_calibration_lowering(request.inputs, request.run, schedule));
     loaded.push_back({std::move(schedule), std::move(program)});
   }
   return loaded;
@@ -78,11 +78,11 @@ CalibratedCosts measure_costs(Request request, const exec::Processes& processes)
   const std::size_t own = runs.size();
   if (needs_middle_stages(request, runs[0].schedule)) {
     Request wider = request;
-    wider.options.shape.chunks = 2;
+    wider.inputs = request.inputs.with([](PredictOptions& flags) { flags.shape.chunks = 2; });
     for (Calibrated& each : load({"interleaved", "interleaved-zb"}, wider))
       runs.push_back(std::move(each));
   }
-  const RunContext context{request.options, request.run, processes};
+  const RunContext context{request.inputs, request.run, processes};
   std::vector<Measurable> programs;
   for (const Calibrated& each : runs) programs.push_back({each.schedule, each.program, context});
   std::vector<Measurement> measurements = measure_together(programs, [](auto...) {});
@@ -108,13 +108,14 @@ int run_calibrate(const Arguments& arguments) {
   std::string list;
   std::string output = "-";
   CalibrateGpuRequest gpu;
+  PredictOptions flags;
   Request request;
   request.run.backend = "cpu";
   request.run.work = WorkKind::kTransformer;
   request.run.steps = 10;
   app.add_option("SCHEDULES", list, "schedules to run, separated by commas");
   app.add_option("-o,--output", output, "file for the costs; - for stdout")->type_name("FILE");
-  add_predict_options(app, request.options);
+  add_predict_options(app, flags);
   add_run_options(app, request.run);
   app.add_flag("!--no-contention", request.contention,
                "GPUs: do not measure how ranks of one device slow each other");
@@ -139,11 +140,11 @@ int run_calibrate(const Arguments& arguments) {
     throw Error("--seconds limits the measurements of --gpu; --steps are those of schedules");
   choose_measured_work(app, request.run);
   request.finds_middle_stages = list.empty();
-  request.schedules = expand_schedules(list, request.options.shape);
-  request.options = read_inputs(std::move(request.options), request.schedules);
+  request.schedules = expand_schedules(list, flags.shape);
+  request.inputs = read_inputs(std::move(flags), request.schedules);
   BackendSession session(request.run);
   if (session.processes().is_coordinator())
-    warn_of_unused_run_options(app, request.run, request.options.cost.any_uniform);
+    warn_of_unused_run_options(app, request.run, request.inputs.flags().cost.any_uniform);
   const CalibratedCosts costs = measure_costs(std::move(request), session.processes());
   if (session.reports())
     write_and_report(output, traces::write_cost_file(costs.table, [&](traces::JsonWriter& json) {

@@ -119,7 +119,7 @@ CalibratedCosts with_contention(CalibratedCosts costs, const std::vector<Measure
                           {real_steps, {observation}, request.ranks_per_device, effective},
                           schedule, context.run);
   }
-  reproduce_means(costs.table, std::move(measured), {schedules, calibration, context.options});
+  reproduce_means(costs.table, std::move(measured), {schedules, calibration, context.inputs});
   return costs;
 }
 

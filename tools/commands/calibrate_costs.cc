@@ -93,9 +93,9 @@ CalibratedCosts with_messages_or_contention(CalibratedCosts costs,
 
 }  // namespace
 
-LowerOptions choose_calibration_lowering(const PredictOptions& predict, const RunOptions& run,
+LowerOptions choose_calibration_lowering(const PredictInputs& inputs, const RunOptions& run,
                                          const Schedule& schedule) {
-  LowerOptions options = predict.cost.lower;
+  LowerOptions options = inputs.config().lower;
   const bool trains =
       run.work == WorkKind::kTransformer && !schedule.forward_only && schedule.weights.empty();
   if (trains && options.update.optimizer == OptimizerMode::kNone)

@@ -10,7 +10,7 @@ namespace bubblescope::tools {
 
 /// Synchronous training ends with the optimizer's steps, so that these are measured too. On devices
 /// some run after the step and take no time in it.
-LowerOptions choose_calibration_lowering(const PredictOptions& predict, const RunOptions& run,
+LowerOptions choose_calibration_lowering(const PredictInputs& inputs, const RunOptions& run,
                                          const Schedule& schedule);
 
 /// How costs are made of measurements.

@@ -2,6 +2,7 @@
 #include "tools/commands/calibrate_means.h"
 
 #include <cmath>
+#include <utility>
 
 #include "tools/inputs/predict.h"
 
@@ -25,12 +26,12 @@ void add_ops(Durations& durations, const TimedStep& step) {
 
 std::vector<std::array<double, kComputeKinds>> find_shortfalls(const CostTable& table,
                                                                const MeasuredMeans& measured) {
-  PredictOptions options = measured.options;
-  options.cost.file = "measured costs";
-  options.cost.content = table;
+  PredictOptions flags = measured.inputs.flags();
+  flags.cost.file = "measured costs";
+  const PredictInputs inputs(std::move(flags), {.costs = table});
   Durations durations(table.stages.size());
   for (const Measurement& each : measured.schedules)
-    add_ops(durations, predict(each.step.schedule, options));
+    add_ops(durations, predict(each.step.schedule, inputs));
   std::vector<std::array<double, kComputeKinds>> factors(durations.size());
   for (std::size_t stage = 0; stage < durations.size(); ++stage)
     for (std::size_t kind = 0; kind < kComputeKinds; ++kind) {

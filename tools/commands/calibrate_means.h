@@ -16,7 +16,7 @@ namespace bubblescope::tools {
 struct MeasuredMeans {
   const std::vector<Measurement>& schedules;
   const exec::Calibration& calibration;  ///< of their steps
-  const PredictOptions& options;
+  const PredictInputs& inputs;
 };
 
 /// The factor for each stage and kind of op by which the costs of `table` are too short; 1 for ops

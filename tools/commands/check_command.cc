@@ -21,7 +21,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/no_model.h"
 #include "tools/flags/schedule_list.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
@@ -89,12 +89,13 @@ using Loaded = std::variant<ValidSchedule, InvalidSchedule, CheckVerdict>;
 
 /// Loads a schedule. A refused shape counts as a problem of the schedule, not as a failure of
 /// check.
-Loaded load(const std::string& name, const PredictOptions& options) {
+Loaded load(const std::string& name, const PredictInputs& inputs) {
   try {
-    auto loaded = load_schedule(name, options, CostUse::kOrderOnly);
+    const PredictOptions& flags = inputs.flags();
+    auto loaded = load_schedule(name, inputs, CostUse::kOrderOnly);
     if (auto* const valid = std::get_if<ValidSchedule>(&loaded)) {
-      warn_of_posted(name, *valid, options);
-      loaded = check_release(take_turns(std::move(*valid), name, options.shape), options.shape);
+      warn_of_posted(name, *valid, flags);
+      loaded = check_release(take_turns(std::move(*valid), name, flags.shape), flags.shape);
     }
     return std::visit([](auto checked) -> Loaded { return checked; }, std::move(loaded));
   } catch (const Error& error) {
@@ -111,7 +112,7 @@ std::vector<Peak> peaks_of(const ValidSchedule& schedule, Program program, const
   return find_peaks(schedule, program, simulate(program, models.costs), models.memory);
 }
 
-CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOptions& options,
+CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictInputs& inputs,
                                   bool suggest) {
   CheckVerdict verdict;
   verdict.name = schedule->name;
@@ -125,8 +126,8 @@ CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOp
     for (const Named<P2pMode>& mode : kP2pModes) verdict.modes.push_back({mode.choice, *deadlock});
     return verdict;
   }
-  const LowerOptions& lower_options = options.cost.lower;
-  const Models models = load_models(schedule, options);
+  const LowerOptions& lower_options = inputs.config().lower;
+  const Models models = load_models(schedule, inputs);
   verdict.peaks = peaks_of(schedule, std::get<Program>(std::move(lowered)), models);
   verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
   MessageVerdict messages = check_messages(schedule, lower_options);
@@ -143,9 +144,9 @@ CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictOp
   return verdict;
 }
 
-CheckVerdict check_schedule(const Loaded& loaded, const PredictOptions& options, bool suggest) {
+CheckVerdict check_schedule(const Loaded& loaded, const PredictInputs& inputs, bool suggest) {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded))
-    return check_valid_schedule(*valid, options, suggest);
+    return check_valid_schedule(*valid, inputs, suggest);
   if (const auto* refused = std::get_if<CheckVerdict>(&loaded)) return *refused;
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   CheckVerdict verdict;
@@ -276,14 +277,14 @@ struct CheckRun {
 };
 
 /// Checks one schedule, and reports it. Returns 0, or 1 where it does not meet the standard.
-int check_one(const std::string& name, const PredictOptions& options, const CheckRun& run,
+int check_one(const std::string& name, const PredictInputs& inputs, const CheckRun& run,
               traces::JsonWriter& json) {
-  const Loaded loaded = load(name, options);
-  const CheckVerdict verdict = check_schedule(loaded, options, run.suggests);
+  const Loaded loaded = load(name, inputs);
+  const CheckVerdict verdict = check_schedule(loaded, inputs, run.suggests);
   if (run.as_json)
-    write_verdict(json, verdict, options.cost.lower);
+    write_verdict(json, verdict, inputs.config().lower);
   else
-    print_text(verdict, drawn(loaded), options.cost.lower);
+    print_text(verdict, drawn(loaded), inputs.config().lower);
   return run.standard.is_met_by(verdict) ? 0 : 1;
 }
 
@@ -297,7 +298,7 @@ int report_unreadable(const std::string& name, const Error& error, traces::JsonW
 }
 
 /// Checks every schedule, also those after one that cannot be read. Returns the worst status.
-int check_all(const std::vector<std::string>& names, const PredictOptions& options,
+int check_all(const std::vector<std::string>& names, const PredictInputs& inputs,
               const CheckRun& run) {
   int status = 0;
   std::string text;
@@ -305,7 +306,7 @@ int check_all(const std::vector<std::string>& names, const PredictOptions& optio
   if (run.is_list) json.begin_array();
   for (const std::string& name : names) {
     try {
-      status = std::max(status, check_one(name, options, run, json));
+      status = std::max(status, check_one(name, inputs, run, json));
     } catch (const Error& error) {
       if (names.size() == 1 || is_of_machine(error.fault())) throw;
       status = std::max(status, report_unreadable(name, error, json));
@@ -324,12 +325,12 @@ int run_check(const Arguments& arguments) {
   std::vector<std::string> names;
   std::string format;
   bool suggest = false;
-  PredictOptions options;
+  PredictOptions flags;
   app.add_option("SCHEDULE", names,
                  "names ('bubblescope list') or files, - for stdin; or GOAL and Chakra files")
       ->required();
-  add_predict_options(app, options);
-  add_loss_option(app, options);
+  add_predict_options(app, flags);
+  add_loss_option(app, flags);
   Standard standard;
   app.add_flag("--all-modes", standard.all_modes,
                "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
@@ -341,19 +342,19 @@ int run_check(const Arguments& arguments) {
   expect_no_model(arguments, "check",
                   "'bubblescope simulate --model' says whether a model fits its devices");
   if (!app.parse(arguments)) return 0;
-  if (!options.injections.empty())
+  if (!flags.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
   const bool is_list = names.size() != 1;
   names = without_repeats(std::move(names));
-  options = read_inputs(std::move(options), names);
-  warn_of_unused_times(options, names);
-  warn_of_unused_update(options, "an order is the same with any end of the step");
+  const PredictInputs inputs = read_inputs(std::move(flags), names);
+  warn_of_unused_times(inputs.flags(), names);
+  warn_of_unused_update(inputs.flags(), "an order is the same with any end of the step");
   warn_of_file_shapes(
-      options, names,
-      is_of_pytorch(options.shape.profile) ? ProfileUse::kLists : ProfileUse::kOrder);
-  standard.mode = options.cost.lower.mode;
-  return check_all(names, options, {standard, format == "json", is_list, suggest});
+      inputs.flags(), names,
+      is_of_pytorch(inputs.flags().shape.profile) ? ProfileUse::kLists : ProfileUse::kOrder);
+  standard.mode = inputs.config().lower.mode;
+  return check_all(names, inputs, {standard, format == "json", is_list, suggest});
 }
 
 }  // namespace bubblescope::tools

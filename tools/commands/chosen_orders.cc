@@ -12,10 +12,11 @@
 #include "sim/engine/ready_units.h"
 #include "sim/ir/error.h"
 #include "sim/ir/reorder_ranks.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/readiness.h"
 #include "tools/flags/arrival_options.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
@@ -92,7 +93,7 @@ Nanos find_tie_wait(const Program& program, const std::vector<Nanos>& durations)
 }  // namespace
 
 void expect_policy_runs(const Schedule& schedule, const RunContext& context) {
-  const std::optional<ReadyPriority> policy = context.options.policy;
+  const std::optional<ReadyPriority> policy = context.inputs.config().policy;
   if (!policy) return;
   const exec::BackendDef& def = exec::find_backend(context.run.backend);
   if (def.start)
@@ -107,18 +108,19 @@ void expect_policy_runs(const Schedule& schedule, const RunContext& context) {
     throw Error(
         "--checkpoint: a run that is resumed has the same weights bit for bit only where ranks "
         "keep their order; leave --policy out");
-  expect_reorderable(schedule, make_config(context.options));
+  expect_reorderable(schedule, context.inputs.config());
 }
 
 std::optional<exec::ReadyPolicy> make_policy(const TimedStep& step,
                                              const std::vector<Nanos>& durations,
                                              const MemoryModel& memory, const RunContext& context) {
-  if (!context.options.policy) return std::nullopt;
+  const Config& config = context.inputs.config();
+  if (!config.policy) return std::nullopt;
   if (context.run.work != WorkKind::kTransformer)
     expect_independent_times(find_timing(step.program, step.models));
-  const UpdateOptions update = choose_lowering(step.schedule, context.options).update;
-  exec::ReadyPolicy policy{make_ready_rules(
-      {step.schedule, step.program, durations, memory, update}, *context.options.policy)};
+  const UpdateOptions update = choose_lowering(step.schedule, config).update;
+  exec::ReadyPolicy policy{
+      make_ready_rules({step.schedule, step.program, durations, memory, update}, *config.policy)};
   if (context.run.work == WorkKind::kSleep)
     policy.tie_wait = find_tie_wait(step.program, durations);
   return policy;

@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "exec/training/expect_trainable.h"
+#include "sim/predict/choose_lowering.h"
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/measure_together.h"
 #include "tools/commands/step_clocks.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -40,40 +41,43 @@ bool has_gradients(const Schedule& schedule, const exec::TrainingOptions& option
 }
 
 bool lacks_costs(const MeasuredComparison& request) {
-  return request.context.run.work == WorkKind::kTransformer && request.options.cost.file.empty();
+  return request.context.run.work == WorkKind::kTransformer &&
+         request.context.inputs.flags().cost.file.empty();
 }
 
 /// Costs can be measured beside the schedules where all of them have the same ranks, and ranks do
 /// not share a device.
 void expect_calibratable(const std::vector<ComparedRow>& rows, const MeasuredComparison& request) {
   const exec::BackendDef& def = exec::find_backend(request.context.run.backend);
+  const ShapeOptions& shape = request.context.inputs.flags().shape;
   const bool is_one_shape =
-      request.options.shape.ranks && request.options.shape.microbatches &&
+      shape.ranks && shape.microbatches &&
       std::all_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
-        return !row.step || (row.step->schedule->shape.ranks == *request.options.shape.ranks &&
+        return !row.step || (row.step->schedule->shape.ranks == *shape.ranks &&
                              row.step->schedule->shape.slices == 1);
       });
   if (!def.start && is_one_shape) return;
   throw Error(fmt::format(
       "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
       "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",
-      shape_flags(request.options.shape)));
+      shape_flags(shape)));
 }
 
 /// The schedules that measure all kinds of ops, with other numbers of micro-batches than those that
 /// are compared.
 std::vector<Calibrator> load_calibrators(std::int32_t chunks, const MeasuredComparison& request) {
-  PredictOptions options = request.options;
-  options.injections = {};
-  options.shape.chunks = chunks > 1 ? std::optional(chunks) : std::nullopt;
-  const std::int32_t ranks = *options.shape.ranks;
-  options.shape.microbatches = (*options.shape.microbatches / ranks + 1) * ranks;
+  const PredictInputs inputs = request.context.inputs.with([&](PredictOptions& flags) {
+    flags.injections = {};
+    flags.shape.chunks = chunks > 1 ? std::optional(chunks) : std::nullopt;
+    const std::int32_t ranks = *flags.shape.ranks;
+    flags.shape.microbatches = (*flags.shape.microbatches / ranks + 1) * ranks;
+  });
   std::vector<Calibrator> calibrators;
   for (const char* const name :
        {chunks > 1 ? "interleaved" : "1f1b", chunks > 1 ? "interleaved-zb" : "zb-h1"}) {
-    ValidSchedule schedule = load_valid_schedule(name, options, CostUse::kOrderOnly);
+    ValidSchedule schedule = load_valid_schedule(name, inputs, CostUse::kOrderOnly);
     Program program = lower_or_explain(
-        schedule, choose_calibration_lowering(options, request.context.run, schedule));
+        schedule, choose_calibration_lowering(inputs, request.context.run, schedule));
     calibrators.push_back({std::move(schedule), std::move(program)});
   }
   return calibrators;
@@ -102,9 +106,10 @@ class ResultsFile {
 class CalibratedRun {
  public:
   CalibratedRun(const std::vector<ComparedRow>& rows, const MeasuredComparison& request)
-      : request_(request), clean_(request.options) {
-    clean_.injections = {};
-    clean_.policy.reset();
+      : request_(request), clean_(request.context.inputs.with([](PredictOptions& flags) {
+          flags.injections = {};
+          flags.policy.reset();
+        })) {
     if (!lacks_costs(request)) return;
     expect_calibratable(rows, request);
     const auto has = [&](std::int32_t chunks) {
@@ -126,62 +131,58 @@ class CalibratedRun {
 
   std::size_t size() const { return narrow_.size() + wide_.size(); }
 
-  /// Takes the measurements of the calibrators and returns the options with their costs.
-  PredictOptions price(std::vector<Measurement> measurements) const {
-    PredictOptions options = request_.options;
-    if (size() == 0) return options;
+  /// Takes the measurements of the calibrators and returns the inputs with their costs.
+  PredictInputs price(std::vector<Measurement> measurements) const {
+    const PredictInputs& given = request_.context.inputs;
+    if (size() == 0) return given;
     const auto split = measurements.begin() + static_cast<std::ptrdiff_t>(narrow_.size());
     std::vector<Measurement> wide(std::make_move_iterator(split),
                                   std::make_move_iterator(measurements.end()));
     measurements.erase(split, measurements.end());
-    options.cost.file = "costs measured beside the schedules";
-    options.cost.any_uniform = false;
-    options.cost.content =
+    PredictOptions flags = given.flags();
+    flags.cost.file = "costs measured beside the schedules";
+    flags.cost.any_uniform = false;
+    InputFiles files = given.files();
+    files.costs =
         make_measured_costs(std::move(measurements), std::move(wide), {context_, false}).table;
-    options.cost.content->file = options.cost.file;
-    return options;
+    files.costs->file = flags.cost.file;
+    return PredictInputs(std::move(flags), std::move(files));
   }
 
  private:
   const MeasuredComparison& request_;
-  PredictOptions clean_;
+  PredictInputs clean_;
   RunContext context_{clean_, request_.context.run, request_.context.processes};
   std::vector<Calibrator> narrow_;  ///< measure the costs of the stages
   std::vector<Calibrator> wide_;    ///< and of those between, for more chunks per rank
 };
 
-/// The options of the rows in which ranks keep their order, and of those in which they choose.
-class RowOptions {
- public:
-  explicit RowOptions(const PredictOptions& options) : fixed_(options), chosen_(options) {
-    fixed_.policy.reset();
-  }
+/// The inputs of the rows in which ranks keep their order, and of those in which they choose.
+struct RowInputs {
+  PredictInputs fixed;
+  PredictInputs chosen;
 
-  const PredictOptions& fixed() const { return fixed_; }
-  const PredictOptions& chosen() const { return chosen_; }
-  const PredictOptions& of(const ComparedRow& row) const { return row.hint ? chosen_ : fixed_; }
+  explicit RowInputs(const PredictInputs& inputs)
+      : fixed(inputs.with([](PredictOptions& flags) { flags.policy.reset(); })), chosen(inputs) {}
+
+  const PredictInputs& of(const ComparedRow& row) const { return row.hint ? chosen : fixed; }
   /// Predicts the row again.
   TimedStep predict(const ComparedRow& row) const {
-    return row.hint ? tools::predict(*row.hint, chosen_)
-                    : tools::predict(row.step->schedule, fixed_);
+    return tools::predict(row.hint ? *row.hint : row.step->schedule, of(row));
   }
-
- private:
-  PredictOptions fixed_;
-  PredictOptions chosen_;
 };
 
 /// Predicts a step for the clock at which it was measured, and judges that by the measurement.
-Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
-                          const PredictOptions& options, const RunOptions& run) {
+Comparison judge_at_clock(const ComparedRow& row, Measurement measured, const PredictInputs& inputs,
+                          const RunOptions& run) {
   const std::optional<double> sm_mhz = find_sm_mhz(measured);
-  std::optional<PredictOptions> scaled;
-  if (sm_mhz) scaled = at_clock(options, row.step->schedule->shape.ranks, *sm_mhz);
+  std::optional<PredictInputs> scaled;
+  if (sm_mhz) scaled = at_clock(inputs, row.step->schedule->shape.ranks, *sm_mhz);
   Comparison comparison =
       judge_prediction(row.name, scaled ? predict(row.step->schedule, *scaled) : *row.step,
                        std::move(measured), run);
   comparison.measured_sm_mhz = sm_mhz;
-  if (options.cost.content) comparison.costs_sm_mhz = options.cost.content->sm_mhz;
+  if (inputs.files().costs) comparison.costs_sm_mhz = inputs.files().costs->sm_mhz;
   return comparison;
 }
 
@@ -189,15 +190,15 @@ Comparison judge_at_clock(const ComparedRow& row, Measurement measured,
 class MeasuredRows {
  public:
   /// Refers to all of its arguments.
-  MeasuredRows(const std::vector<ComparedRow>& rows, const RowOptions& options,
+  MeasuredRows(const std::vector<ComparedRow>& rows, const RowInputs& inputs,
                const RunContext& context)
       : rows_(rows),
-        fixed_{options.fixed(), context.run, context.processes},
-        chosen_{options.chosen(), context.run, context.processes} {
+        fixed_{inputs.fixed, context.run, context.processes},
+        chosen_{inputs.chosen, context.run, context.processes} {
+    const Config& config = inputs.chosen.config();
     for (const ComparedRow& row : rows)
-      hints_.push_back(
-          row.hint ? lower_or_explain(*row.hint, choose_lowering(*row.hint, options.chosen()))
-                   : Program{});
+      hints_.push_back(row.hint ? lower_or_explain(*row.hint, choose_lowering(*row.hint, config))
+                                : Program{});
   }
 
   void add_to(std::vector<Measurable>& programs) const {
@@ -239,7 +240,7 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   const CalibratedRun calibrated(rows, request);
   std::vector<Measurable> programs;
   calibrated.add_to(programs);
-  const RowOptions given(request.options);
+  const RowInputs given(request.context.inputs);
   const MeasuredRows measured(rows, given, request.context);
   measured.add_to(programs);
   const bool reports = request.context.processes.is_coordinator();
@@ -255,8 +256,7 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
       std::make_move_iterator(measurements.begin() + static_cast<std::ptrdiff_t>(first)),
       std::make_move_iterator(measurements.end()));
   measurements.erase(measurements.begin() + static_cast<std::ptrdiff_t>(first), measurements.end());
-  const PredictOptions options = calibrated.price(std::move(measurements));
-  const RowOptions priced(options);
+  const RowInputs priced(calibrated.price(std::move(measurements)));
   std::vector<Comparison> comparisons;
   for (std::size_t at = 0; at < rows.size(); ++at) {
     if (first > 0) rows[at].step = priced.predict(rows[at]);

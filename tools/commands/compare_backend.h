@@ -11,7 +11,6 @@ namespace bubblescope::tools {
 
 /// The measurements of compare. A transformer without --costs is calibrated in the same process.
 struct MeasuredComparison {
-  const PredictOptions& options;
   const RunContext& context;
   std::string results_file;  ///< gets a line per schedule as soon as it is measured; may be empty
 };

@@ -22,7 +22,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
@@ -114,23 +114,22 @@ void warn_of_inference(const std::vector<ComparedRow>& rows) {
 
 /// Warns of flags that changed nothing in any row.
 void warn_of_unused(const std::vector<ComparedRow>& rows, const std::vector<std::string>& names,
-                    const PredictOptions& predict) {
+                    const PredictInputs& inputs) {
   std::vector<PredictedOps> steps;
   for (const ComparedRow& row : rows)
     if (row.step) steps.push_back({&row.step->schedule.get(), &row.step->program});
-  warn_of_unused_flags(predict, steps);
-  warn_of_unused_shape(predict, names);
+  warn_of_unused_flags(inputs, steps);
+  warn_of_unused_shape(inputs.flags(), names);
 }
 
 /// Costs that hold for every stage make the model of a schedule with more stages larger.
-void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictOptions& predict) {
-  if (predict.cost.file.empty()) return;
+void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictInputs& inputs) {
+  const std::optional<CostTable>& costs = inputs.files().costs;
+  if (!costs || !costs->same_stages || costs->divisible || !costs->stage_kinds.empty()) return;
   std::map<std::int32_t, std::string> by_stages;
   for (const ComparedRow& row : rows)
     if (row.step) by_stages.emplace(row.step->schedule->stages_per_pipeline(), row.name);
   if (by_stages.size() < 2) return;
-  const CostTable costs = cost_file_of(predict.cost);
-  if (!costs.same_stages || costs.divisible || !costs.stage_kinds.empty()) return;
   print_message(
       "bubblescope: the costs hold for each stage, so {} with {} stages trains a smaller model "
       "than {} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
@@ -259,14 +258,14 @@ std::vector<NamedStep> steps_of(const std::vector<Comparison>& comparisons) {
 
 /// Compares predicted and measured steps, for the rows that have a prediction.
 int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
-                          const PredictOptions& options, const RunOptions& run,
+                          const PredictInputs& inputs, const RunOptions& run,
                           const CommandFlags& app) {
   BackendSession session(run);
   if (session.processes().is_coordinator())
-    warn_of_unused_run_options(app, run, options.cost.any_uniform);
-  const RunContext context{options, run, session.processes()};
+    warn_of_unused_run_options(app, run, inputs.flags().cost.any_uniform);
+  const RunContext context{inputs, run, session.processes()};
   const std::vector<Comparison> comparisons =
-      compare_rows(std::move(rows), {options, context, output.results});
+      compare_rows(std::move(rows), {context, output.results});
   if (comparisons.empty()) return 1;
   if (!session.reports()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
@@ -369,21 +368,21 @@ int run_compare(const Arguments& arguments) {
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
   if (!shows_ops && output.format != "json") options.predict.slack = Slack::kSkip;
-  const PredictOptions predict = read_inputs(std::move(options.predict), names_of(options.list));
-  warn_without_noise(app, predict.noise, noise_of_costs(predict));
-  std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, predict,
+  const PredictInputs inputs = read_inputs(std::move(options.predict), names_of(options.list));
+  warn_without_noise(app, inputs.flags().noise, noise_of_costs(inputs));
+  std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, inputs,
                                                shows_ops ? RowDetail::kOps : RowDetail::kReport);
-  report_models_notes(rows, predict.model.explain);
+  report_models_notes(rows, inputs.flags().model.explain);
   warn_of_inference(rows);
-  warn_of_model_sizes(rows, predict);
-  warn_of_unused(rows, names_of(options.list), predict);
+  warn_of_model_sizes(rows, inputs);
+  warn_of_unused(rows, names_of(options.list), inputs);
   warn_of_unused_chunks(options.shapes, names_of(options.list));
   if (output.format != "json")
-    warn_of_unused_unit(predict.memory, "activations are shown in micro-batches");
+    warn_of_unused_unit(inputs.flags().memory, "activations are shown in micro-batches");
   const int status = status_of(rows);
   if (!options.run.backend.empty())
     return std::max(status,
-                    compare_with_measured(std::move(rows), output, predict, options.run, app));
+                    compare_with_measured(std::move(rows), output, inputs, options.run, app));
   write_exports(steps_of(rows), output.exports, output.command);
   print_rows(rows, options);
   return status;

@@ -47,25 +47,25 @@ std::vector<std::int32_t> parse_shape(const std::string& text) {
   return numbers;
 }
 
-PredictOptions with_shape(PredictOptions options, const std::string& text) {
+PredictOptions with_shape(PredictOptions flags, const std::string& text) {
   const std::vector<std::int32_t> numbers = parse_shape(text);
-  options.shape.ranks = numbers[0];
-  options.shape.microbatches = numbers[1];
-  if (numbers.size() == 3) options.shape.chunks = numbers[2];
-  return options;
+  flags.shape.ranks = numbers[0];
+  flags.shape.microbatches = numbers[1];
+  if (numbers.size() == 3) flags.shape.chunks = numbers[2];
+  return flags;
 }
 
-TimedStep predict_step(const std::string& name, const PredictOptions& options, RowDetail detail) {
-  if (detail == RowDetail::kOps) return predict(name, options);
-  return predict_report(name, options,
+TimedStep predict_step(const std::string& name, const PredictInputs& inputs, RowDetail detail) {
+  if (detail == RowDetail::kOps) return predict(name, inputs);
+  return predict_report(name, inputs,
                         [](const BubbleReport&) { return std::vector<std::int32_t>{}; });
 }
 
-ComparedRow predict_row(const std::string& name, const PredictOptions& options, RowDetail detail) {
-  const bool file = is_schedule_file(name);
-  const PredictOptions mine = file ? options : drop_unused_flags(options, find_schedule(name));
+ComparedRow predict_row(const std::string& name, PredictOptions flags, const InputFiles& files,
+                        RowDetail detail) {
+  if (!is_schedule_file(name)) flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
   try {
-    TimedStep step = predict_step(name, mine, detail);
+    TimedStep step = predict_step(name, PredictInputs(std::move(flags), files), detail);
     std::string over;
     for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? name_flags(problem.message) : over;
@@ -92,7 +92,7 @@ std::vector<std::string> names_of(const std::string& list) {
 
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
-                                      const PredictOptions& options, RowDetail detail) {
+                                      const PredictInputs& inputs, RowDetail detail) {
   for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
   std::vector<ComparedRow> rows;
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
@@ -105,7 +105,7 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
   bool is_cap_unit_noted = false;
   const auto predict_next = [&](const std::string& name, PredictOptions mine) {
     mine.notes_cap_unit = !is_cap_unit_noted;
-    ComparedRow row = predict_row(name, mine, detail);
+    ComparedRow row = predict_row(name, std::move(mine), inputs.files(), detail);
     if (row.step) is_cap_unit_noted = true;
     return row;
   };
@@ -123,9 +123,10 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
       add_row(name + " ready", std::move(row), shape);
     }
   };
-  if (shapes.empty()) add(options, "");
+  const PredictOptions& flags = inputs.flags();
+  if (shapes.empty()) add(flags, "");
   for (auto shape = shapes.begin(); shape != shapes.end(); ++shape)
-    if (std::find(shapes.begin(), shape, *shape) == shape) add(with_shape(options, *shape), *shape);
+    if (std::find(shapes.begin(), shape, *shape) == shape) add(with_shape(flags, *shape), *shape);
   return rows;
 }
 

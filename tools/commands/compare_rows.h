@@ -36,7 +36,7 @@ enum class RowDetail : std::uint8_t { kReport, kOps };
 /// for what is no list or no shape.
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
-                                      const PredictOptions& options, RowDetail detail);
+                                      const PredictInputs& inputs, RowDetail detail);
 
 /// Throws Error where flags of one shape stand beside those of several.
 void expect_sizes_once(const std::vector<std::string>& shapes, const ShapeOptions& shape);

@@ -7,12 +7,13 @@
 
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/swapped_messages.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "tools/commands/check_lists.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/no_model.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
@@ -41,9 +42,10 @@ const Schedule& schedule_of(const InvalidSchedule& invalid) { return invalid.sch
 
 std::vector<traces::FilePart> write_with_costs(const traces::ScheduleFormat& format,
                                                const ValidSchedule& schedule,
-                                               const PredictOptions& options) {
-  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
-  const Timing timing = find_timing(program, load_models(schedule, options), make_config(options));
+                                               const PredictInputs& inputs) {
+  const Config& config = inputs.config();
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, config));
+  const Timing timing = find_timing(program, load_models(schedule, inputs), config);
   return format.write_priced({schedule, program, timing});
 }
 
@@ -118,7 +120,7 @@ void expect_no_message_flags(const traces::ScheduleFormat& format, const Predict
 }
 
 std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const std::string& name,
-                                    const PredictOptions& options) {
+                                    const PredictInputs& inputs) {
   // Our own formats may also contain unfinished schedules.
   if (format.write && !format.for_runtimes)
     return std::visit(
@@ -126,14 +128,14 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
           const Schedule& schedule = schedule_of(loaded);
           return {{"", written(format, schedule, format.write(schedule))}};
         },
-        load_schedule(name, options, CostUse::kOrderOnly));
+        load_schedule(name, inputs, CostUse::kOrderOnly));
   const CostUse use = format.write_priced ? CostUse::kPriced : CostUse::kOrderOnly;
-  const ValidSchedule schedule = load_valid_schedule(name, options, use);
-  if (format.write_priced) return write_with_costs(format, schedule, options);
+  const ValidSchedule schedule = load_valid_schedule(name, inputs, use);
+  if (format.write_priced) return write_with_costs(format, schedule, inputs);
   if (format.for_runtimes) lower_or_explain(schedule, {});
   warn_of_pytorch(format, schedule);
-  std::string text =
-      format.write_lists ? write_lists(format, name, schedule, options) : format.write(schedule);
+  std::string text = format.write_lists ? write_lists(format, name, schedule, inputs.flags())
+                                        : format.write(schedule);
   return {{"", written(format, schedule, std::move(text))}};
 }
 
@@ -144,7 +146,7 @@ int run_convert(const Arguments& arguments) {
   std::string schedule;
   std::string format;
   std::string output = "-";
-  PredictOptions options;
+  PredictOptions flags;
   app.add_option("SCHEDULE", schedule, "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
   app.add_option("--to", format, "the format ('bubblescope list formats')")
@@ -152,9 +154,9 @@ int run_convert(const Arguments& arguments) {
       ->type_name("FORMAT");
   app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
       ->type_name("FILE");
-  add_predict_options(app, options);
-  add_held_memory_options(app, options);
-  add_loss_option(app, options);
+  add_predict_options(app, flags);
+  add_held_memory_options(app, flags);
+  add_loss_option(app, flags);
   app.footer(kConvertExample);
   expect_no_model(arguments, "convert",
                   "'bubblescope simulate --model' with --save or --timeline writes a step with a "
@@ -162,12 +164,13 @@ int run_convert(const Arguments& arguments) {
   if (!app.parse(arguments)) return 0;
   const traces::ScheduleFormat& to = find_format(format);
   if (output.empty()) throw Error("-o has an empty file name");
-  expect_no_message_flags(to, options, app.count("--lowering") > 0);
-  options = read_inputs(std::move(options), {schedule});
-  if (!to.write_priced) warn_of_unwritten_flags(options, schedule);
-  const bool has_lists = to.write_lists && is_of_pytorch(options.shape.profile);
-  warn_of_file_shapes(options, {schedule}, has_lists ? ProfileUse::kLists : ProfileUse::kOrder);
-  const std::vector<traces::FilePart> parts = write(to, schedule, options);
+  expect_no_message_flags(to, flags, app.count("--lowering") > 0);
+  const PredictInputs inputs = read_inputs(std::move(flags), {schedule});
+  if (!to.write_priced) warn_of_unwritten_flags(inputs.flags(), schedule);
+  const bool has_lists = to.write_lists && is_of_pytorch(inputs.flags().shape.profile);
+  warn_of_file_shapes(inputs.flags(), {schedule},
+                      has_lists ? ProfileUse::kLists : ProfileUse::kOrder);
+  const std::vector<traces::FilePart> parts = write(to, schedule, inputs);
   if (output == "-" && !parts.front().suffix.empty())
     throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
                             to.name, parts.size(), parts.front().suffix));

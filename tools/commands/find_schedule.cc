@@ -15,7 +15,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/model_step.h"
 #include "sim/predict/memory_caps.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -68,8 +68,8 @@ MemoryModel find_limits(const Schedule& placed, Config config) {
 }
 
 /// Refuses costs by which an instruction takes longer beside others.
-void expect_own_times(const PredictOptions& options, const Shape& shape) {
-  const Models models = find_models(make_unordered_schedule(shape), make_config(options));
+void expect_own_times(const Config& config, const Shape& shape) {
+  const Models models = find_models(make_unordered_schedule(shape), config);
   if (!models.contention && !models.cluster) return;
   throw Error(
       fmt::format("search times orders by costs that do not depend on what else runs; leave {} out",
@@ -86,21 +86,23 @@ schedules::FoundSchedule find_as_asked(const SearchOptions& options,
   def.default_chunks = schedules::default_chunks(options.placement);
   def.slices_sequences = true;  // the search refuses what its placement cannot have
   def.reads_costs = true;
-  if (options.predict.cost.content && has_lists(*options.predict.cost.content))
+  Config config = options.inputs.config();
+  const auto* const table = std::get_if<CostTable>(&config.costs);
+  if (table != nullptr && has_lists(*table))
     throw Error(
-        options.predict.cost.file +
+        options.inputs.flags().cost.file +
         " has lists per micro-batch or slice, but search needs costs that all micro-batches "
         "share; give their means");
-  const ScheduleRequest request = make_request(def, options.predict);
-  expect_own_times(options.predict, request.shape);
+  const ScheduleRequest request = make_request(def, options.inputs);
+  expect_own_times(config, request.shape);
   schedules::SearchGoal goal = goal_of(options);
-  Config config = make_config(options.predict);
-  if (shrunk) std::get<ModelCosts>(config.costs).on.parallel.shrink_gradients(*shrunk);
-  if (options.predict.model.given())
+  auto* const model = std::get_if<ModelCosts>(&config.costs);
+  if (shrunk) model->on.parallel.shrink_gradients(*shrunk);
+  if (model != nullptr)
     goal.find_costs = [&](const std::vector<std::int32_t>& rank_of_stage) {
       return find_costs_before_order(place_on(rank_of_stage, request.shape), config);
     };
-  if (options.predict.model.given() || !options.predict.memory.cap_bytes.empty())
+  if (model != nullptr || !config.memory.cap_bytes.empty())
     goal.find_memory = [&](const std::vector<std::int32_t>& rank_of_stage) {
       return find_limits(place_on(rank_of_stage, request.shape), config);
     };
@@ -135,19 +137,21 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
 FoundStep find_and_predict(SearchOptions& options) {
   const auto find = [&](std::optional<Gradients> shrunk) {
     schedules::FoundSchedule found = find_as_asked(options, shrunk);
-    TimedStep step = predict(require_valid(found.schedule), options.predict);
+    TimedStep step = predict(require_valid(found.schedule), options.inputs);
     return FoundStep{std::move(found), std::move(step)};
   };
   FoundStep found = find({});
   const auto gradients_of = [](const FoundStep& each) {
     return each.step.models.placed->on.parallel.gradients;
   };
-  if (options.predict.model.given() && !options.predict.model.gradients &&
-      gradients_of(found) != resolve_model(options.predict).parallel.gradients) {
+  const auto* const model = std::get_if<ModelCosts>(&options.inputs.config().costs);
+  if (model != nullptr && model->may_shrink_gradients &&
+      gradients_of(found) != model->on.parallel.gradients) {
     const Gradients shrunk = gradients_of(found);
     found = find(shrunk);
     if (gradients_of(found) != shrunk) {
-      options.predict.model.gradients = shrunk;
+      options.inputs =
+          options.inputs.with([&](PredictOptions& flags) { flags.model.gradients = shrunk; });
       found = find({});
     }
   }

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kOpsPerSecond = 10'000'000;
 inline constexpr Nanos kTimeLimit = 10'000'000'000;
 
 struct SearchOptions {
-  PredictOptions predict;
+  PredictInputs inputs;
   schedules::PlacementChoice placement = schedules::PlacementChoice::kLinear;
   schedules::Objective objective = schedules::Objective::kMakespan;
   std::optional<Nanos> time_limit;
@@ -30,7 +30,7 @@ struct FoundStep {
 
 /// Finds a schedule, whose step is timed as every step is. Searches once more where that step fits
 /// with smaller gradients only, whose costs are others; where the order that is then found fits
-/// with other ones again, these are taken for given, in the options as well. Throws Error where
+/// with other ones again, these are taken for given, in the inputs as well. Throws Error where
 /// there is no such schedule.
 FoundStep find_and_predict(SearchOptions& options);
 

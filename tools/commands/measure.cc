@@ -46,7 +46,7 @@ exec::WaitMode wait_mode_of(WorkKind work) {
 }
 
 exec::BackendRequest make_backend_request(exec::Work work, const RunContext& context) {
-  exec::BackendRequest request{std::move(work), context.options.injections};
+  exec::BackendRequest request{std::move(work), context.inputs.config().injections};
   request.limits = {context.run.timeout, &interrupt_note()};
   return request;
 }
@@ -77,7 +77,7 @@ Measurement measure(const ValidSchedule& schedule, const Program& program,
     if (checkpoints) checkpoints->save_if_due(job.resumable());
   }
   Measurement measurement = std::move(job).finish(&references);
-  report_step(measurement, context.options.policy);
+  report_step(measurement, context.inputs.config().policy);
   if (checkpoints) measurement.checkpoints = checkpoints->report();
   return measurement;
 }
@@ -89,7 +89,7 @@ std::string advise_without_graph(const exec::Job& job) {
 
 TimedSteps time_program(const ValidSchedule& schedule, const Program& program,
                         const RunContext& context) {
-  const Models models = load_models(schedule, context.options);
+  const Models models = load_models(schedule, context.inputs);
   const exec::Job job = start_job(schedule, program, models.costs, context);
   exec::DeviceMonitor monitor(exec::open_nvml(), job.buses);
   exec::ExecuteOptions options{context.run.warmup, context.run.steps, {}};

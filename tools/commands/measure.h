@@ -50,10 +50,10 @@ struct Measurement {
   std::optional<exec::Breakdown> breakdown = {};
 };
 
-/// The flags of a run and the processes of its backend. Every process takes the same steps; only
-/// the one that speaks() prints and writes.
+/// The inputs and flags of a run, and the processes of its backend. Every process takes the same
+/// steps; only the one that speaks() prints and writes.
 struct RunContext {
-  const PredictOptions& options;
+  const PredictInputs& inputs;
   const RunOptions& run;
   const exec::Processes& processes;
 };

@@ -124,7 +124,7 @@ class Rounds {
 
  private:
   std::optional<ReadyPriority> policy_of(std::size_t index) const {
-    return programs_[index].context.options.policy;
+    return programs_[index].context.inputs.config().policy;
   }
 
   std::span<const Measurable> programs_;
@@ -207,7 +207,7 @@ std::vector<Measurement> alternate_blocks(std::span<const Measurable> programs,
   WarmUp warm_up(context);
   exec::SerialReferences references;
   const auto reported = [&](std::size_t index, Measurement measurement) {
-    report_step(measurement, programs[index].context.options.policy);
+    report_step(measurement, programs[index].context.inputs.config().policy);
     return measurement;
   };
   std::vector<Measurement> measurements;  // without reports until they are complete

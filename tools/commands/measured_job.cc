@@ -42,7 +42,7 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
   const exec::BackendDef& def = exec::find_backend(context.run.backend);
   TimedStep& step = measurement_.step;
   step.program = program;
-  step.models = load_models(schedule, context.options);
+  step.models = load_models(schedule, context.inputs);
   measurement_.backend = def.name;
   measurement_.work = to_string(context.run.work);
   measurement_.device = describe_device(context.processes);
@@ -150,7 +150,7 @@ void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) c
 Measurement MeasuredJob::report_so_far() const {
   Measurement so_far = measurement_;
   fill_in(so_far, series_->execution());
-  report_step(so_far, context_.options.policy);
+  report_step(so_far, context_.inputs.config().policy);
   return so_far;
 }
 

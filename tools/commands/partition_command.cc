@@ -36,10 +36,10 @@ void expect_enough_layers(const LayerGraph& graph, std::int32_t stages) {
 /// The micro-batches that each rank of the schedule holds at its peak, with one stage per rank.
 std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t stages,
                                        std::int32_t microbatches) {
-  PredictOptions options;
-  options.shape.ranks = stages;
-  options.shape.microbatches = microbatches;
-  const TimedStep step = predict(name, options);
+  PredictOptions flags;
+  flags.shape.ranks = stages;
+  flags.shape.microbatches = microbatches;
+  const TimedStep step = predict(name, PredictInputs(std::move(flags)));
   if (step.schedule->rank_of_stage != loop_placement(stages, 1))
     throw Error(
         fmt::format("--schedule {} has not one stage per rank; name one that has, such as "

@@ -10,7 +10,7 @@
 #include "tools/command.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/interrupt.h"
@@ -178,13 +178,13 @@ void warn_of_unused_numbers(const std::vector<std::string>& unused) {
     print_message("bubblescope: no configuration can use {}\n", each);
 }
 
-int show_plans(traces::PlanTable table, const PlanOptions& options) {
+int show_plans(traces::PlanTable table, const PlanOptions& options, const PredictInputs& inputs) {
   const int status = table.plans.empty() ? 1 : 0;
-  warn_of_plans(table.plans, options.predict);
-  if (options.predict.model.given()) note_untried(table.plans, options.predict, options.given);
+  warn_of_plans(table.plans, inputs);
+  if (options.predict.model.given()) note_untried(table.plans, inputs, options.given);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
   if (table.any_framework && status == 0 && options.format == "text")
-    table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), options.predict);
+    table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
   if (!options.svg.empty() && status == 0)
     write_and_report(options.svg, traces::write_heat_map_svg(table.plans));
   print_table(std::move(table), options);
@@ -207,7 +207,8 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
   axes.schedules = options.axes.schedules;
   axes.ranks = options.axes.ranks;
   axes.chunks = options.axes.chunks;
-  const ModelPlanner planner(options.predict, axes);
+  const PredictInputs inputs = read_inputs(options.predict, {});
+  const ModelPlanner planner(inputs, axes);
   if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
   note_heads(planner.model());
   if (options.predict.model.explain) {
@@ -240,15 +241,15 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
     if (!table.plans.empty() && table.plans.front().no_errors.empty())
       table.plans = with_ties(std::move(table.plans), errors->spread);
   }
-  return show_plans(std::move(table), options);
+  return show_plans(std::move(table), options, inputs);
 }
 
-void note_noise(const CostOptions& cost) {
-  if (!cost.content || !cost.content->noise) return;
+void note_noise(const PredictInputs& inputs) {
+  if (!noise_of_costs(inputs)) return;
   print_message(
       "bubblescope: {} has noise, and plans are ranked without it; 'compare' shows the steps with "
       "it\n",
-      cost.file);
+      inputs.flags().cost.file);
 }
 
 int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
@@ -267,9 +268,9 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   if (configurations.empty())
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
-  options.predict = read_inputs(std::move(options.predict), {});
-  note_noise(options.predict.cost);
-  const WhatIf what_if(options.predict, options.whole_model);
+  const PredictInputs inputs = read_inputs(options.predict, {});
+  note_noise(inputs);
+  const WhatIf what_if(inputs, options.whole_model);
   const Detail detail = choose_detail(options, sweep);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which, detail); };
@@ -285,7 +286,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
     table.unaffected = std::move(break_evens.unaffected);
     table.not_compared = std::move(break_evens.left_out);
   }
-  return show_plans(std::move(table), options);
+  return show_plans(std::move(table), options, inputs);
 }
 
 /// Says how far an interrupted plan has come, and how it goes on.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/readiness.h"
 #include "tools/commands/activity_file.h"
@@ -18,7 +19,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -79,21 +80,21 @@ struct RunCommand {
   std::string format;
   std::string training_file;
   std::string activity_file;
-  PredictOptions predict;
+  PredictInputs inputs;
   RunOptions run;
   SharedSizes sizes;
   ExportOptions exports;
   std::vector<Condition> gate;
 };
 
-void add_options(CommandFlags& app, RunCommand& command) {
+void add_options(CommandFlags& app, RunCommand& command, PredictOptions& flags) {
   app.add_option("SCHEDULE", command.schedule,
                  "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
-  add_predict_options(app, command.predict);
-  add_policy_option(app, command.predict);
-  add_loss_option(app, command.predict);
-  add_model_and_run_options(app, command.predict.model, command.run, command.sizes);
+  add_predict_options(app, flags);
+  add_policy_option(app, flags);
+  add_loss_option(app, flags);
+  add_model_and_run_options(app, flags.model, command.run, command.sizes);
   add_checkpoint_options(app, command.run.checkpoints);
   app.add_option("--save-training", command.training_file,
                  "transformer: weights before and after, data and losses, as json")
@@ -111,12 +112,12 @@ void expect_checkpoints(const RunOptions& run) {
 }
 
 /// Checks combinations of flags before anything runs.
-void expect_sound_run(const CommandFlags& app, RunCommand& command) {
+void expect_sound_run(const CommandFlags& app, const PredictOptions& flags, RunCommand& command) {
   expect_sound_checkpoints(app, command.run.checkpoints);
   expect_checkpoints(command.run);
   if (!command.training_file.empty() && command.run.work != WorkKind::kTransformer)
     throw Error("--save-training writes what was trained; add --work transformer");
-  if (command.predict.model.given() && command.run.work == WorkKind::kTransformer)
+  if (flags.model.given() && command.run.work == WorkKind::kTransformer)
     throw Error(
         "--model gives times for --work sleep and spin; ops of --work transformer take their real "
         "time, so leave one of them out");
@@ -129,11 +130,11 @@ void expect_sound_run(const CommandFlags& app, RunCommand& command) {
 
 /// Warns about flags that this run ignores.
 void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command) {
-  const ModelOptions& model = command.predict.model;
-  warn_without_model(app, model);
-  warn_of_unused_sizes(app, model, command.run);
-  warn_of_unused_run_options(app, command.run, command.predict.cost.any_uniform);
-  warn_of_file_shapes(command.predict, {command.schedule});
+  const PredictOptions& flags = command.inputs.flags();
+  warn_without_model(app, flags.model);
+  warn_of_unused_sizes(app, flags.model, command.run);
+  warn_of_unused_run_options(app, command.run, flags.cost.any_uniform);
+  warn_of_file_shapes(flags, {command.schedule});
 }
 
 void write_files(const RunCommand& command, const Measurement& measurement,
@@ -166,26 +167,27 @@ int show_run(const RunCommand& command, const Measurement& measurement) {
 int run_run(const Arguments& arguments) {
   CommandFlags app{"Run one schedule for real and report what was measured", "bubblescope run"};
   RunCommand command;
+  PredictOptions flags;
   command.run.backend = "cpu";
-  add_options(app, command);
+  add_options(app, command, flags);
   std::vector<std::string> conditions;
   add_gate_option(app, conditions);
   app.footer(kRunExample);
   if (!app.parse(arguments)) return 0;
   command.gate = parse_conditions(conditions);
-  apply_shared_sizes(command.sizes, command.predict.model, command.run);
-  expect_sound_run(app, command);
-  command.predict = read_inputs(std::move(command.predict), {command.schedule});
-  const PredictOptions& options = command.predict;
+  apply_shared_sizes(command.sizes, flags.model, command.run);
+  expect_sound_run(app, flags, command);
+  command.inputs = read_inputs(std::move(flags), {command.schedule});
+  const Config& config = command.inputs.config();
   const bool trains = command.run.work == WorkKind::kTransformer;
-  ValidSchedule schedule = load_valid_schedule(command.schedule, options,
+  ValidSchedule schedule = load_valid_schedule(command.schedule, command.inputs,
                                                trains ? CostUse::kOrderOnly : CostUse::kPriced);
-  if (options.policy) schedule = make_hint(std::move(schedule), options.cost.lower.overlap);
-  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
+  if (config.policy) schedule = make_hint(std::move(schedule), config.lower.overlap);
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, config));
   BackendSession session(command.run);
   if (session.processes().is_coordinator()) warn_of_unused_flags(app, command);
   const Measurement measurement =
-      measure(schedule, program, {options, command.run, session.processes()});
+      measure(schedule, program, {command.inputs, command.run, session.processes()});
   // Exit with 0: on a failure status the launcher would end the process that reports the error.
   if (!session.reports()) return 0;
   if (measurement.breakdown) print_error(measurement.breakdown->message);

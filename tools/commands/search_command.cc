@@ -11,7 +11,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
@@ -33,8 +33,6 @@ constexpr const char* kSearchExample =
     "  bubblescope simulate found.json --f 10 --i 10 --w 9 --p2p 0.4 --svg found.svg\n";
 
 void add_search_options(CommandFlags& app, SearchOptions& options) {
-  add_predict_options(app, options.predict);
-  add_model_options(app, options.predict.model);
   add_choice<schedules::PlacementChoice>(
       app, {"--placement", "placement of stages (default linear)"},
       {{"linear", schedules::PlacementChoice::kLinear},
@@ -67,13 +65,11 @@ void hide_refused_flags(CommandFlags& app) {
             "--reduce-grad", "--unshard", "--norm", "--ranks-per-host-link", "--saved-fraction"});
 }
 
-void expect_searchable(const SearchOptions& options) {
-  if (options.effort && options.time_limit)
-    throw Error("--effort: a search has this or --time-limit; leave one of them out");
+void expect_searchable(const PredictOptions& flags) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw Error(fmt::format("{}: {}; leave it out", flag, why));
   };
-  const ShapeOptions& shape = options.predict.shape;
+  const ShapeOptions& shape = flags.shape;
   refuse(shape.slices.value_or(1) > 1, "--slices", "a search does not slice sequences");
   refuse(shape.moe_overlap, "--moe-overlap", "a search chooses the order itself");
   refuse(shape.group_size.has_value(), "--microbatch-group-size",
@@ -82,24 +78,24 @@ void expect_searchable(const SearchOptions& options) {
   refuse(shape.sharded, "--fsdp", "a search does not gather parameters");
   refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
   refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
-  refuse(!options.predict.moves.recompute.empty(), "--recompute",
+  refuse(!flags.moves.recompute.empty(), "--recompute",
          "a search keeps all activations until the backward");
-  refuse(options.predict.moves.offload.has_value(), "--offload",
+  refuse(flags.moves.offload.has_value(), "--offload",
          "a search keeps all activations until the backward");
-  refuse(options.predict.cost.network.has_value(), "--network",
+  refuse(flags.cost.network.has_value(), "--network",
          "a search counts messages as delays; simulate the schedule that it saves on that network");
-  refuse(options.predict.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
+  refuse(flags.cost.lower.mode != P2pMode::kDataflow, "--p2p-mode",
          "a search counts messages as delays; simulate the schedule that it saves in that mode");
   refuse(
-      options.predict.cost.lower.update.any(), "--optimizer and --grad-reduction",
+      flags.cost.lower.update.any(), "--optimizer and --grad-reduction",
       "a search ends with the gradients; simulate the schedule that it saves with the step's end");
-  refuse(!options.predict.model.lengths_file.empty(), "--lengths",
+  refuse(!flags.model.lengths_file.empty(), "--lengths",
          "a search needs costs that all micro-batches share; simulate the schedule that it saves");
-  if (options.predict.model.parts)
+  if (flags.model.parts)
     throw Error(
         "--parts: a search has no overlapped pairs; leave it out, and give it to `simulate` with "
         "the schedule that the search saves");
-  refuse(!options.predict.injections.empty(), "--inject",
+  refuse(!flags.injections.empty(), "--inject",
          "a search ignores faults; simulate the schedule that it saves with them");
 }
 
@@ -120,7 +116,8 @@ std::string ending(const SearchOptions& options) {
 }
 
 bool has_cap(const SearchOptions& options) {
-  return !options.predict.memory.cap.empty() || !options.predict.memory.cap_bytes.empty();
+  const UniformMemory& memory = options.inputs.config().memory;
+  return !memory.cap.empty() || !memory.cap_bytes.empty();
 }
 
 /// The orders that were searched: another placement of the stages may have a better one.
@@ -137,11 +134,11 @@ std::string describe_placement(schedules::PlacementChoice placement) {
 
 /// States what the search proved about the value.
 std::string claim(const schedules::FoundSchedule& found, const SearchOptions& options) {
-  std::string limits = has_cap(options)                ? "within the cap"
-                       : options.predict.model.given() ? "within the devices' memory"
-                                                       : "without a memory cap";
+  std::string limits = has_cap(options)               ? "within the cap"
+                       : options.inputs.files().model ? "within the devices' memory"
+                                                      : "without a memory cap";
   limits = describe_placement(options.placement) + limits;
-  const std::optional<CostTable>& table = options.predict.cost.content;
+  const std::optional<CostTable>& table = options.inputs.files().costs;
   if (table && shortens_pairs(*table)) limits += ", without overlapped pairs,";
   if (found.is_optimal()) return fmt::format("proved optimal: no order {} is better", limits);
   return fmt::format("not proved optimal: no order {} is below {}, gap {}, {}", limits,
@@ -149,7 +146,7 @@ std::string claim(const schedules::FoundSchedule& found, const SearchOptions& op
 }
 
 std::string verdict(const schedules::FoundSchedule& found, const SearchOptions& options) {
-  const bool of_model = options.predict.model.given();
+  const bool of_model = options.inputs.files().model.has_value();
   return fmt::format("search       {} {}, {}\n", name_objective(options.objective),
                      to_text(found.value), claim(found, options)) +
          (of_model || has_cap(options) ? "             (the lower bound below ignores the cap)\n"
@@ -199,13 +196,15 @@ void expect_native(const std::string& path) {
 
 /// Drops the replicas of a cost file, and says so: a search counts one pipeline, whose stages take
 /// the means over them.
-void count_one_pipeline(CostOptions& cost) {
-  if (cost.content->replicas.empty()) return;
-  cost.content->replicas.clear();
+PredictInputs count_one_pipeline(const PredictInputs& inputs) {
+  InputFiles files = inputs.files();
+  if (!files.costs || files.costs->replicas.empty()) return inputs;
+  files.costs->replicas.clear();
   print_message(
       "bubblescope: {} has replicas, and a search counts one pipeline with the times of `stages`; "
       "'simulate' predicts the order for each from the schedule file that -o writes\n",
-      cost.file);
+      inputs.flags().cost.file);
+  return PredictInputs(inputs.flags(), std::move(files));
 }
 
 }  // namespace
@@ -215,10 +214,13 @@ int run_search(const Arguments& arguments) {
       "Find a schedule for given costs and memory, with a bound on what any could reach",
       "bubblescope search"};
   SearchOptions options;
+  PredictOptions flags;
   std::string format;
   ExportOptions exports;
   std::vector<std::string> conditions;
   std::optional<std::string> output;
+  add_predict_options(app, flags);
+  add_model_options(app, flags.model);
   add_search_options(app, options);
   add_format_option(app, format, {"text", "json", "csv"});
   add_export_options(app, exports);
@@ -229,26 +231,27 @@ int run_search(const Arguments& arguments) {
   hide_refused_flags(app);
   app.footer(kSearchExample);
   if (!app.parse(arguments)) return 0;
-  warn_without_model(app, options.predict.model);
+  warn_without_model(app, flags.model);
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text" || output == "-");
-  expect_searchable(options);
+  if (options.effort && options.time_limit)
+    throw Error("--effort: a search has this or --time-limit; leave one of them out");
+  expect_searchable(flags);
   // A model's step also ends with the gradients.
-  options.predict.cost.end = {OptimizerMode::kNone, GradReduction::kNone};
-  options.predict.model.tries_splits = false;
+  flags.cost.end = {OptimizerMode::kNone, GradReduction::kNone};
+  flags.model.tries_splits = false;
   if (output) expect_native(*output);
-  options.predict = read_inputs(std::move(options.predict), {});
-  if (options.predict.cost.content) count_one_pipeline(options.predict.cost);
+  options.inputs = count_one_pipeline(read_inputs(std::move(flags), {}));
   const InterruptCatcher catcher;  // the report says whether it caught Ctrl-C
   const auto [found, step] = find_and_predict(options);
   const PredictedOps ops{&step.schedule.get(), &step.program};
-  warn_of_unused_flags(options.predict, std::span(&ops, 1), Hints::kNone);
+  warn_of_unused_flags(options.inputs, std::span(&ops, 1), Hints::kNone);
   if (step.models.placed)
     print_message(
         "bubblescope: the step of a search ends with its gradients; 'bubblescope simulate' of the "
         "schedule that -o writes adds their reduction and the update of the weights\n");
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
+    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model.explain);
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));
   if (output) write_and_report(*output, native(found.schedule));

@@ -15,7 +15,7 @@
 #include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
@@ -74,7 +74,7 @@ Metrics metrics_of_step(const TimedStep& step) {
 struct SimulateOptions {
   std::string schedule;
   std::string format;
-  PredictOptions predict;
+  PredictInputs inputs;
   ExportOptions exports;
   std::vector<Condition> gate;
   bool all_ranks = false;
@@ -86,16 +86,17 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   CommandFlags app{"Time one schedule: drawing, bubbles by cause, memory peaks, critical path",
                    "bubblescope simulate"};
   SimulateOptions options;
+  PredictOptions flags;
   std::vector<std::string> conditions;
   app.add_option("SCHEDULE", options.schedule,
                  "a name ('bubblescope list'), a file, or - for stdin")
       ->required();
-  add_predict_options(app, options.predict);
-  add_noise_options(app, options.predict.noise);
-  add_arrival_options(app, options.predict);
-  add_loss_option(app, options.predict, LossKeys::kRankAndTime);
-  add_held_memory_options(app, options.predict);
-  add_model_options(app, options.predict.model);
+  add_predict_options(app, flags);
+  add_noise_options(app, flags.noise);
+  add_arrival_options(app, flags);
+  add_loss_option(app, flags, LossKeys::kRankAndTime);
+  add_held_memory_options(app, flags);
+  add_model_options(app, flags.model);
   add_format_option(app, options.format, {"text", "json", "csv"});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);
@@ -106,19 +107,19 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   app.footer(kSimulateExample);
   if (!app.parse(arguments)) return {};
   if (options.format != "json" && !writes_files(options.exports))
-    options.predict.slack = Slack::kSkip;  // the text and the csv do not show it
-  warn_without_model(app, options.predict.model);
+    flags.slack = Slack::kSkip;  // the text and the csv do not show it
+  warn_without_model(app, flags.model);
   options.gate = parse_conditions(conditions);
   check_export_paths(options.exports, options.format != "text");
-  options.predict = read_inputs(std::move(options.predict), {options.schedule});
-  warn_without_noise(app, options.predict.noise, noise_of_costs(options.predict));
+  options.inputs = read_inputs(std::move(flags), {options.schedule});
+  warn_without_noise(app, options.inputs.flags().noise, noise_of_costs(options.inputs));
   return options;
 }
 
 /// Predicts the step: as a whole where files show every op of it, else what the report shows.
 TimedStep predict_shown(const SimulateOptions& options) {
-  if (writes_files(options.exports)) return predict(options.schedule, options.predict);
-  return predict_report(options.schedule, options.predict, [&](const BubbleReport& report) {
+  if (writes_files(options.exports)) return predict(options.schedule, options.inputs);
+  return predict_report(options.schedule, options.inputs, [&](const BubbleReport& report) {
     return options.format == "text" ? traces::choose_shown_ranks(report, options.all_ranks)
                                     : std::vector<std::int32_t>{};
   });
@@ -131,18 +132,18 @@ struct SimulatedJob {
 };
 
 SimulatedJob simulate_step(const SimulateOptions& options) {
-  const PredictOptions& given = options.predict;
-  if (!given.loss) return {predict_shown(options)};
-  const ValidSchedule pipeline = load_pipeline(options.schedule, given);
-  SimulatedJob simulated{predict(lose_rank(pipeline, given), given)};
-  simulated.loss = report_loss(options.schedule, pipeline, simulated.step.schedule, given);
+  const PredictInputs& inputs = options.inputs;
+  if (!inputs.flags().loss) return {predict_shown(options)};
+  const ValidSchedule pipeline = load_pipeline(options.schedule, inputs);
+  SimulatedJob simulated{predict(lose_rank(pipeline, inputs), inputs)};
+  simulated.loss = report_loss(options.schedule, pipeline, simulated.step.schedule, inputs);
   return simulated;
 }
 
 void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
-  warn_of_unused_flags(options.predict, std::span(&ops, 1));
-  warn_of_file_shapes(options.predict, {options.schedule});
+  warn_of_unused_flags(options.inputs, std::span(&ops, 1));
+  warn_of_file_shapes(options.inputs.flags(), {options.schedule});
   if (step.report.noise && options.format == "csv")
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
   const auto is_of_noise = [](const Condition& condition) {
@@ -153,7 +154,7 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
         "bubblescope: --fail-if looks at the step without noise; noise_p50_ns, noise_p95_ns and "
         "noise_mean_ns are with it\n");
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, options.predict.model.explain);
+    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model.explain);
 }
 
 }  // namespace

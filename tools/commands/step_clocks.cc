@@ -42,15 +42,16 @@ void scale_to_clock(std::vector<Timeline>& steps, const exec::MonitoredDevices& 
         time = std::llround(static_cast<double>(time) * clocks[step] / sm_mhz);
 }
 
-std::optional<PredictOptions> at_clock(const PredictOptions& options, std::int32_t ranks,
-                                       double sm_mhz) {
-  if (!options.cost.content || !options.cost.content->sm_mhz) return std::nullopt;
-  const double factor = *options.cost.content->sm_mhz / sm_mhz;
+std::optional<PredictInputs> at_clock(const PredictInputs& inputs, std::int32_t ranks,
+                                      double sm_mhz) {
+  const std::optional<CostTable>& costs = inputs.files().costs;
+  if (!costs || !costs->sm_mhz) return std::nullopt;
+  const double factor = *costs->sm_mhz / sm_mhz;
   if (std::abs(factor - 1) <= kEqual) return std::nullopt;
-  PredictOptions scaled = options;
-  for (std::int32_t rank = 0; rank < ranks; ++rank)
-    scaled.noise.slow_ranks.push_back({rank, factor});
-  return scaled;
+  return inputs.with([&](PredictOptions& flags) {
+    for (std::int32_t rank = 0; rank < ranks; ++rank)
+      flags.noise.slow_ranks.push_back({rank, factor});
+  });
 }
 
 }  // namespace bubblescope::tools

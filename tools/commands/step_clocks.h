@@ -24,9 +24,9 @@ std::optional<double> find_median_sm_mhz(const std::vector<const Measurement*>& 
 void scale_to_clock(std::vector<Timeline>& steps, const exec::MonitoredDevices& devices,
                     double sm_mhz);
 
-/// Returns the options with the ops of these ranks as long as they are at this clock; empty if the
+/// Returns the inputs with the ops of these ranks as long as they are at this clock; empty if the
 /// clock of their costs is not known, or is this one within a thousandth.
-std::optional<PredictOptions> at_clock(const PredictOptions& options, std::int32_t ranks,
-                                       double sm_mhz);
+std::optional<PredictInputs> at_clock(const PredictInputs& inputs, std::int32_t ranks,
+                                      double sm_mhz);
 
 }  // namespace bubblescope::tools

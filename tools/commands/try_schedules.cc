@@ -113,13 +113,13 @@ std::int32_t choose_chunks(const ScheduleDef& def, const Shape& measured) {
 
 ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measured,
                                  std::int32_t microbatches, const CostTable& costs) {
-  PredictOptions options;
-  options.shape.ranks = measured.shape.ranks;
-  options.shape.microbatches = microbatches;
-  options.shape.chunks = choose_chunks(def, measured.shape);
-  options.cost.file = costs.file;
-  options.cost.content = costs;
-  return make_request(def, drop_unused_flags(std::move(options), def));
+  PredictOptions flags;
+  flags.shape.ranks = measured.shape.ranks;
+  flags.shape.microbatches = microbatches;
+  flags.shape.chunks = choose_chunks(def, measured.shape);
+  flags.shape = drop_unused_flags(flags.shape, def);
+  flags.cost.file = costs.file;
+  return make_request(def, PredictInputs(std::move(flags), {.costs = costs}));
 }
 
 /// The best order that holds no more micro-batches on any rank than the measured one.

@@ -359,7 +359,7 @@ void warn_without_model(const CommandFlags& app, const ModelOptions& options) {
     warn_of_unused(app, kModelHeading, "without --model");
 }
 
-ModelOnDevices resolve(const ModelOptions& options) {
+ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> lengths) {
   ModelOnDevices on;
   set_model(on, options.model);
   on.device = set_gpus(on, options.gpu);
@@ -373,10 +373,9 @@ ModelOnDevices resolve(const ModelOptions& options) {
   on.parallel = options.parallel;
   on.parallel.gradients = options.gradients.value_or(Gradients::kFp32);
   on.parallel.sequence = options.sequence.value_or(on.model.sequence);
-  on.sequence_lengths = options.lengths;
+  if (!lengths.empty()) on.parallel.sequence = *std::max_element(lengths.begin(), lengths.end());
+  on.sequence_lengths = std::move(lengths);
   on.parts = options.parts;
-  if (!options.lengths.empty())
-    on.parallel.sequence = *std::max_element(options.lengths.begin(), options.lengths.end());
   set_assumptions(on, options);
   on.parallel.flash_attention =
       !options.save_scores && can_fuse_attention(on.model, on.parallel.pytorch);

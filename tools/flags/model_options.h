@@ -19,8 +19,7 @@ struct ModelOptions {
   std::string gpu = "h100";
   Parallelism parallel;
   std::optional<std::int64_t> sequence;
-  std::string lengths_file;           ///< --lengths; empty where not given
-  std::vector<std::int64_t> lengths;  ///< content of that file, set by read_inputs()
+  std::string lengths_file;  ///< --lengths; empty where not given
   std::optional<std::int32_t> per_node;
   std::optional<std::int64_t> global_batch;  ///< samples of a step, from which -m follows
   bool save_scores = false;                  ///< no flash attention
@@ -38,7 +37,6 @@ struct ModelOptions {
   std::string reserve_memory = "0.5GiB";  ///< of a device's memory: bytes, or "5%"
   std::optional<Gradients> gradients;     ///< nullopt: the first that fits
   bool tries_splits = true;  ///< of the layers; false where an order was found for balanced ones
-  std::optional<ModelOnDevices> on_devices;  ///< resolve() of the above, set by read_inputs()
 
   bool given() const { return !model.empty(); }
 };
@@ -54,8 +52,9 @@ void add_configuration_options(CommandFlags& app, ModelOptions& options);
 /// Warns about flags of these that were given without --model.
 void warn_without_model(const CommandFlags& app, const ModelOptions& options);
 
-/// Looks up the model and the device. Throws Error with the nearest known name.
-ModelOnDevices resolve(const ModelOptions& options);
+/// Looks up the model and the device. `lengths` are those of the micro-batches' sequences; empty:
+/// all are alike. Throws Error with the nearest known name.
+ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> lengths = {});
 
 /// Says on stderr where the size of the heads makes attention slow, and which would be faster.
 void note_heads(const ModelOnDevices& on);

@@ -57,7 +57,6 @@ struct CostOptions {
   std::set<std::string> given;            ///< the flags of times that were given, such as "--f"
   StepEnd end;                            ///< what flags say of the end of a step
   std::string file;                       ///< --costs; empty where not given
-  std::optional<CostTable> content;       ///< content of that file, set by read_inputs()
   std::optional<UniformNetwork> network;  ///< not added by add_cost_options()
   LowerOptions lower;
 };
@@ -79,15 +78,15 @@ struct ActivationOptions {
 };
 void add_activation_options(CommandFlags& app, ActivationOptions& options);
 
-/// All options of a prediction. Those of StepConditions are not added by add_predict_options(),
-/// except for --inject.
+/// All options of a prediction, as the command line gives them: read_inputs() opens what they name.
+/// Those of StepConditions are not added by add_predict_options(), except for --inject.
 struct PredictOptions : StepConditions {
   ShapeOptions shape;
   CostOptions cost;
   UniformMemory memory;
   ActivationOptions moves;
   NoiseOptions noise;            ///< for predictions alone; not added by add_predict_options()
-  std::string arrivals_file;     ///< --arrivals; likewise; read_inputs() sets `arrivals`
+  std::string arrivals_file;     ///< --arrivals; likewise
   std::optional<RankLoss> loss;  ///< --lose; likewise
   ModelOptions model;            ///< where given, it replaces the cost flags
   bool notes_cap_unit = true;    ///< not a flag: false where it was noted before

@@ -1,6 +1,10 @@
 // Puts notes into words.
 #include "tools/inputs/notes.h"
 
+#include <fmt/format.h>
+
+#include <variant>
+
 #include "sim/model/restage.h"
 #include "tools/print.h"
 
@@ -14,16 +18,16 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
                 to_text(cost.full_backward()));
 }
 
-void note_restaging(const Schedule& schedule, const CostOptions& cost) {
-  const bool matters = cost.content && restages_ends(*cost.content, schedule);
+void note_restaging(const Schedule& schedule, const PredictInputs& inputs) {
+  const auto& table = std::get<CostTable>(inputs.config().costs);
   print_message(
       "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
       "spread evenly within each{}\n",
-      cost.file, cost.content ? cost.content->stages.size() : 0, schedule.name,
-      schedule.stages_per_pipeline(),
-      matters ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
-                            summary_of(kStageEnds, cost.content->ends))
-              : "");
+      inputs.flags().cost.file, table.stages.size(), schedule.name, schedule.stages_per_pipeline(),
+      restages_ends(table, schedule)
+          ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
+                        summary_of(kStageEnds, table.ends))
+          : "");
 }
 
 }  // namespace
@@ -36,21 +40,20 @@ void warn_of_cap_unit(const UniformMemory& memory) {
 }
 
 void print_notes(std::span<const Note> notes, const Schedule& schedule,
-                 const PredictOptions& options) {
+                 const PredictInputs& inputs) {
+  const PredictOptions& flags = inputs.flags();
   for (const Note note : notes) {
     switch (note) {
-      case Note::kUnequalBackwards:
-        warn_of_unequal_backwards(schedule, options.cost.uniform);
-        break;
+      case Note::kUnequalBackwards: warn_of_unequal_backwards(schedule, flags.cost.uniform); break;
       case Note::kCapInUnits:
-        if (options.notes_cap_unit) warn_of_cap_unit(options.memory);
+        if (flags.notes_cap_unit) warn_of_cap_unit(flags.memory);
         break;
-      case Note::kRestaged: note_restaging(schedule, options.cost); break;
+      case Note::kRestaged: note_restaging(schedule, inputs); break;
       case Note::kNoPairs:
         print_message(
             "bubblescope: {} makes overlapped pairs shorter than their two ops, and {} has none: "
             "orders with pairs may be faster than the lower bound, which counts ops as they are\n",
-            options.cost.file, schedule.name);
+            flags.cost.file, schedule.name);
         break;
     }
   }

@@ -4,13 +4,13 @@
 #include <span>
 
 #include "sim/predict/notes.h"
-#include "tools/flags/options.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
 /// Prints one line per note.
 void print_notes(std::span<const Note> notes, const Schedule& schedule,
-                 const PredictOptions& options);
+                 const PredictInputs& inputs);
 
 /// Prints that a bare --cap is no number of bytes, where activations have bytes.
 void warn_of_cap_unit(const UniformMemory& memory);

@@ -1,4 +1,4 @@
-// Turns options into a predicted step.
+// Turns inputs into a predicted step.
 #include "tools/inputs/predict.h"
 
 #include <fmt/format.h>
@@ -14,11 +14,12 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_refusal.h"
 #include "sim/predict/choose_layers.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
 #include "sim/predict/serial_step.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/named_costs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/predict_report.h"
@@ -42,14 +43,17 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
 }
 
 /// Returns -m, or the number that follows from --global-batch-size.
-std::int32_t microbatches_of(const PredictOptions& options, const std::string& schedule) {
-  const std::optional<std::int32_t>& given = options.shape.microbatches;
-  const std::size_t listed = std::max(options.model.lengths.size(), options.arrivals.size());
-  if (listed > 0 && !given && !options.model.global_batch)
+std::int32_t microbatches_of(const PredictInputs& inputs, const std::string& schedule) {
+  const std::optional<std::int32_t>& given = inputs.flags().shape.microbatches;
+  const ModelOptions& model = inputs.flags().model;
+  const std::optional<ModelOnDevices>& on = inputs.files().model;
+  const std::size_t listed =
+      std::max(on ? on->sequence_lengths.size() : 0, inputs.files().arrivals.size());
+  if (listed > 0 && !given && !model.global_batch)
     return static_cast<std::int32_t>(std::min<std::size_t>(listed, kMaxMicrobatches));
-  if (!options.model.global_batch) return required(given, schedule, "-m");
-  const std::int64_t batch = *options.model.global_batch;
-  const Parallelism& parallel = options.model.parallel;
+  if (!model.global_batch) return required(given, schedule, "-m");
+  const std::int64_t batch = *model.global_batch;
+  const Parallelism& parallel = model.parallel;
   const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
   const std::int64_t microbatches = batch / samples;
   if (microbatches > kMaxMicrobatches)
@@ -90,9 +94,10 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
 }
 
 /// Throws Error if a flag disagrees with the shape that the schedule's file states.
-void expect_agreement(const Schedule& schedule, const PredictOptions& options,
+void expect_agreement(const Schedule& schedule, const PredictInputs& inputs,
                       const std::string& path) {
-  const ShapeOptions& given = options.shape;
+  const ShapeOptions& given = inputs.flags().shape;
+  const std::optional<std::int64_t>& batch = inputs.flags().model.global_batch;
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& asked,
                           std::int32_t is) {
     if (asked && *asked != is)
@@ -104,10 +109,10 @@ void expect_agreement(const Schedule& schedule, const PredictOptions& options,
   expect("--vpp", given.chunks, schedule.shape.chunks);
   expect("--slices", given.slices, schedule.shape.slices);
   const std::int32_t microbatches = schedule.shape.microbatches;
-  if (options.model.global_batch && microbatches_of(options, path) != microbatches)
+  if (batch && microbatches_of(inputs, path) != microbatches)
     throw Error(
         fmt::format("{} has {} micro-batches, --global-batch-size {} makes {}; leave it out", path,
-                    microbatches, *options.model.global_batch, microbatches_of(options, path)));
+                    microbatches, *batch, microbatches_of(inputs, path)));
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
@@ -125,23 +130,23 @@ bool is_schedule_file(const std::string& name_or_path) {
          std::filesystem::is_regular_file(name_or_path, unreadable);
 }
 
-PredictOptions drop_unused_flags(PredictOptions options, const ScheduleDef& def) {
-  if (!takes_chunks(def)) options.shape.chunks.reset();
-  if (!def.groups_microbatches) options.shape.group_size.reset();
-  if (!def.slices_sequences) options.shape.slices.reset();
-  if (!def.overlaps_experts) options.shape.moe_overlap = false;
-  if (!def.replicates_stages) options.shape.replicas.clear();
-  if (!def.limits_in_flight) options.shape.in_flight.reset();
-  return options;
+ShapeOptions drop_unused_flags(ShapeOptions shape, const ScheduleDef& def) {
+  if (!takes_chunks(def)) shape.chunks.reset();
+  if (!def.groups_microbatches) shape.group_size.reset();
+  if (!def.slices_sequences) shape.slices.reset();
+  if (!def.overlaps_experts) shape.moe_overlap = false;
+  if (!def.replicates_stages) shape.replicas.clear();
+  if (!def.limits_in_flight) shape.in_flight.reset();
+  return shape;
 }
 
-ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& options,
+ScheduleRequest make_request(const ScheduleDef& def, const PredictInputs& inputs,
                              std::int64_t max_ops) {
-  const ShapeOptions& given = options.shape;
+  const ShapeOptions& given = inputs.flags().shape;
   expect_counts(def, {given.chunks, given.slices});
   ScheduleRequest request;
   request.shape.ranks = required(given.ranks, def.name, "--pp");
-  request.shape.microbatches = microbatches_of(options, def.name);
+  request.shape.microbatches = microbatches_of(inputs, def.name);
   request.shape.chunks =
       given.chunks.value_or(def.implied_chunks.value_or(default_chunks(def, given)));
   if (!given.layout.empty())
@@ -151,10 +156,11 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictOptions& optio
   expect_size(request.shape, max_ops);
   request.shape.group_size = given.group_size;
   request.profile = given.profile;
-  request.cost = options.cost.uniform;
-  request.memory = make_uniform_memory(request.shape, choose_memory(options));
-  if (def.reads_costs) request = price_stages(std::move(request), def, make_config(options));
-  const bool has_pairs = options.model.parts && options.model.parts->pair_order;
+  request.cost = inputs.flags().cost.uniform;
+  request.memory = make_uniform_memory(request.shape, inputs.config().memory);
+  if (def.reads_costs) request = price_stages(std::move(request), def, inputs.config());
+  const std::optional<PartsOfModel>& parts = inputs.flags().model.parts;
+  const bool has_pairs = parts && parts->pair_order;
   if (given.moe_overlap) request.moe_overlap = has_pairs ? MoeOverlap::kPairs : MoeOverlap::kTurns;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;
@@ -171,36 +177,37 @@ void expect_no_workload(const std::string& path) {
 }
 
 std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
-                                                           const PredictOptions& options,
+                                                           const PredictInputs& inputs,
                                                            CostUse use) {
+  const PredictOptions& flags = inputs.flags();
   if (is_schedule_file(name_or_path)) {
     expect_no_workload(name_or_path);
     traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
     if (file.has_times && use == CostUse::kPriced)
-      expect_named_costs(name_or_path, file.schedule, options);
+      expect_named_costs(name_or_path, file.schedule, flags);
     Schedule schedule = std::move(file.schedule);
-    expect_agreement(schedule, options, name_or_path);
+    expect_agreement(schedule, inputs, name_or_path);
     std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
     auto* const valid = std::get_if<ValidSchedule>(&read);
     if (valid == nullptr) return read;
     Problems problems = validate_message_order(*valid);
-    if (problems.empty() && use == CostUse::kPriced) note_uneven_ranks(*valid, options);
+    if (problems.empty() && use == CostUse::kPriced) note_uneven_ranks(*valid, flags);
     if (problems.empty()) return read;
     if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
     return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
   }
   const ScheduleDef& def = find_schedule(name_or_path);
   note_similar_names(name_or_path);
-  note_default_sizes(def, options.shape);
-  ScheduleRequest request = make_request(def, options);
+  note_default_sizes(def, flags.shape);
+  ScheduleRequest request = make_request(def, inputs);
   if (refuse_schedule(def, request).empty()) {
     note_larger_bubble(def, request);
     note_short_group(def, request.shape, request.profile);
   }
-  const bool any_cap = !options.memory.cap.empty() || !options.memory.cap_bytes.empty();
+  const bool any_cap = !flags.memory.cap.empty() || !flags.memory.cap_bytes.empty();
   if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
     note_device_cap(def, request.memory.cap_bytes);
-  if (use == CostUse::kPriced && options.model.model.empty()) note_output_layer(def, options.cost);
+  if (use == CostUse::kPriced && !flags.model.given()) note_output_layer(def, flags.cost);
   return build_schedule(def, std::move(request));
 }
 
@@ -226,15 +233,14 @@ namespace {
 
 /// The schedule of one pipeline.
 std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_or_path,
-                                                        const PredictOptions& options,
-                                                        CostUse use) {
-  expect_sharded(options.shape);
-  std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, options, use);
-  Moves moves = choose_moves(options);
+                                                        const PredictInputs& inputs, CostUse use) {
+  expect_sharded(inputs.flags().shape);
+  std::variant<ValidSchedule, InvalidSchedule> loaded = read_or_build(name_or_path, inputs, use);
+  Moves moves = inputs.config().moves;
   if (is_schedule_file(name_or_path)) moves.takes_turns_of_215 = false;
   if (!moves.any()) return loaded;
   ValidSchedule schedule = valid_or_refused(std::move(loaded));
-  if (options.shape.sharded) expect_shardable(schedule, name_or_path);
+  if (inputs.flags().shape.sharded) expect_shardable(schedule, name_or_path);
   return apply_moves(std::move(schedule), moves);
 }
 
@@ -242,50 +248,52 @@ std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_
 /// none.
 std::variant<ValidSchedule, std::string> build_left(const std::string& name,
                                                     std::int32_t microbatches,
-                                                    PredictOptions options) {
+                                                    const PredictInputs& inputs) {
   if (is_schedule_file(name)) return "a schedule file has a fixed number of micro-batches";
-  options.shape.microbatches = microbatches;
-  options.model.global_batch.reset();
+  const PredictInputs own = inputs.with([&](PredictOptions& flags) {
+    flags.shape.microbatches = microbatches;
+    flags.model.global_batch.reset();
+  });
   const ScheduleDef& def = find_schedule(name);
-  const ScheduleRequest request = make_request(def, options);
+  const ScheduleRequest request = make_request(def, own);
   if (!refuse_schedule(def, request).empty()) return name + " cannot have so many";
-  return apply_moves(build_schedule(def, request), choose_moves(options));
+  return apply_moves(build_schedule(def, request), inputs.config().moves);
 }
 
 }  // namespace
 
 std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
-                                                           const PredictOptions& options,
+                                                           const PredictInputs& inputs,
                                                            CostUse use) {
-  if (!options.loss) return load_alone(name_or_path, options, use);
-  return lose_rank(load_pipeline(name_or_path, options, use), options);
+  if (!inputs.flags().loss) return load_alone(name_or_path, inputs, use);
+  return lose_rank(load_pipeline(name_or_path, inputs, use), inputs);
 }
 
-ValidSchedule load_pipeline(const std::string& name_or_path, const PredictOptions& options,
+ValidSchedule load_pipeline(const std::string& name_or_path, const PredictInputs& inputs,
                             CostUse use) {
-  return valid_or_refused(load_alone(name_or_path, options, use));
+  return valid_or_refused(load_alone(name_or_path, inputs, use));
 }
 
-ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictOptions& options) {
-  return reroute(pipeline, options.loss->lost, make_config(options));
+ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictInputs& inputs) {
+  return reroute(pipeline, inputs.flags().loss->lost, inputs.config());
 }
 
 LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
-                       const ValidSchedule& rerouted, const PredictOptions& options) {
-  const std::int32_t left =
-      count_left_microbatches(pipeline->shape.microbatches, options.loss->lost);
-  const auto built = build_left(name_or_path, left, options);
+                       const ValidSchedule& rerouted, const PredictInputs& inputs) {
+  const RankLoss& loss = *inputs.flags().loss;
+  const std::int32_t left = count_left_microbatches(pipeline->shape.microbatches, loss.lost);
+  const auto built = build_left(name_or_path, left, inputs);
   const auto* const schedule = std::get_if<ValidSchedule>(&built);
   LossReport report = sim::report_loss(
-      pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule),
-      *options.loss, make_config(options));
+      pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule), loss,
+      inputs.config());
   if (schedule == nullptr) report.left_refusal = std::get<std::string>(built);
   return report;
 }
 
-ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictOptions& options,
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictInputs& inputs,
                                   CostUse use) {
-  return valid_or_refused(load_schedule(name_or_path, options, use));
+  return valid_or_refused(load_schedule(name_or_path, inputs, use));
 }
 
 Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options) {
@@ -300,37 +308,37 @@ Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& opti
   return std::get<Program>(std::move(lowered));
 }
 
-Models load_models(const ValidSchedule& schedule, const PredictOptions& options) {
-  const Config config = choose_layers(schedule, make_config(options));
+Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs) {
+  const Config config = choose_layers(schedule, inputs.config());
   Models models = find_models(schedule, config);
-  print_notes(find_cost_notes(schedule, config), schedule, options);
+  print_notes(find_cost_notes(schedule, config), schedule, inputs);
   return models;
 }
 
-TimedStep predict(const std::string& name_or_path, const PredictOptions& options) {
-  return predict(load_valid_schedule(name_or_path, options), options);
+TimedStep predict(const std::string& name_or_path, const PredictInputs& inputs) {
+  return predict(load_valid_schedule(name_or_path, inputs), inputs);
 }
 
 namespace {
 
 TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
-                          const PredictOptions& options) {
+                          const PredictOptions& flags) {
   TimedStep step{std::move(made.schedule)};
   step.program = std::move(made.program);
   step.models = std::move(made.models);
   step.timing = std::move(made.timing);
   step.timeline = std::move(made.timeline);
   step.report = std::move(made.report);
-  step.made = {lowering, costs_text(step.models, options), to_string(options.shape.profile),
-               list_conditions(options)};
+  step.made = {lowering, costs_text(step.models, flags), to_string(flags.shape.profile),
+               list_conditions(flags)};
   return step;
 }
 
 /// Says where pairs take longer than their ops one after the other, although they overlap.
-void note_slow_pairs(const Prediction& made, const PredictOptions& options) {
+void note_slow_pairs(const Prediction& made, const Config& config) {
   constexpr double kNoticed = 1.005;
   if (!made.models.placed || !made.models.placed->on.parts) return;
-  const std::optional<Nanos> serial = find_serial_step(made.schedule, make_config(options));
+  const std::optional<Nanos> serial = find_serial_step(made.schedule, config);
   if (!serial ||
       static_cast<double>(made.report.makespan) < kNoticed * static_cast<double>(*serial))
     return;
@@ -347,46 +355,46 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
   return sim::predict(std::move(schedule), std::move(program), config);
 }
 
-TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictOptions& options) {
-  const LowerOptions lowering = choose_lowering(schedule, options);
+TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictInputs& inputs) {
+  const LowerOptions lowering = choose_lowering(schedule, config);
   Prediction made = predict_whole(std::move(schedule), lowering, config);
-  print_notes(made.notes, made.schedule, options);
-  note_slow_pairs(made, options);
+  print_notes(made.notes, made.schedule, inputs);
+  note_slow_pairs(made, inputs.config());
   note_same_peak(made.schedule, config.moves);
-  return make_timed_step(std::move(made), lowering, options);
+  return make_timed_step(std::move(made), lowering, inputs.flags());
 }
 
 }  // namespace
 
-TimedStep predict(ValidSchedule schedule, const PredictOptions& options) {
-  return predict_by(make_config(options), std::move(schedule), options);
+TimedStep predict(ValidSchedule schedule, const PredictInputs& inputs) {
+  return predict_by(inputs.config(), std::move(schedule), inputs);
 }
 
-TimedStep predict_report(const std::string& name_or_path, const PredictOptions& options,
+TimedStep predict_report(const std::string& name_or_path, const PredictInputs& inputs,
                          const ChooseRanks& choose_ranks) {
-  return predict_report(load_valid_schedule(name_or_path, options), options, choose_ranks);
+  return predict_report(load_valid_schedule(name_or_path, inputs), inputs, choose_ranks);
 }
 
-TimedStep predict_report(ValidSchedule schedule, const PredictOptions& options,
+TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
                          const ChooseRanks& choose_ranks) {
-  const LowerOptions lowering = choose_lowering(schedule, options);
-  const Config config = choose_layers(schedule, make_config(options));
+  const Config config = choose_layers(schedule, inputs.config());
+  const LowerOptions lowering = choose_lowering(schedule, config);
   auto repeated = predict_repeated(std::move(schedule), config, choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr)
-    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), options);
-  print_notes(made->notes, made->schedule, options);
-  note_slow_pairs(*made, options);
+    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), inputs);
+  print_notes(made->notes, made->schedule, inputs);
+  note_slow_pairs(*made, inputs.config());
   note_same_peak(made->schedule, config.moves);
-  TimedStep step = make_timed_step(std::move(*made), lowering, options);
+  TimedStep step = make_timed_step(std::move(*made), lowering, inputs.flags());
   step.is_excerpt = true;
   return step;
 }
 
-TimedStep complete(const TimedStep& excerpt, const PredictOptions& options) {
-  const LowerOptions lowering = choose_lowering(excerpt.schedule, options);
-  return make_timed_step(predict_whole(excerpt.schedule, lowering, make_config(options)), lowering,
-                         options);
+TimedStep complete(const TimedStep& excerpt, const PredictInputs& inputs) {
+  const LowerOptions lowering = choose_lowering(excerpt.schedule, inputs.config());
+  return make_timed_step(predict_whole(excerpt.schedule, lowering, inputs.config()), lowering,
+                         inputs.flags());
 }
 
 }  // namespace bubblescope::tools

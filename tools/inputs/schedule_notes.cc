@@ -114,9 +114,9 @@ void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options) 
       schedule.name, *fewest, *most, schedule.shape.chunks);
 }
 
-void note_last_messages(const CostOptions& cost) {
-  if (!cost.content || cost.content->same_stages || cost.content->stages.empty()) return;
-  const StageEntry& last = cost.content->stages.back();
+void note_last_messages(const CostTable& table, const std::string& file) {
+  if (table.same_stages || table.stages.empty()) return;
+  const StageEntry& last = table.stages.back();
   const char* key = last.message_latency ? "message_latency"
                     : last.message_bytes ? "message_bytes"
                                          : nullptr;
@@ -124,7 +124,7 @@ void note_last_messages(const CostOptions& cost) {
   print_message(
       "bubblescope: {}: '{}' of the last stage changes nothing: it is of messages between a stage "
       "and the next one\n",
-      cost.file, key);
+      file, key);
 }
 
 void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {

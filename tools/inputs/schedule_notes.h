@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/model/cost_table.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/schedule_def.h"
 #include "tools/flags/options.h"
@@ -41,7 +42,7 @@ void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps);
 void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);
 
 /// Says where a cost file gives the last stage messages to a next one.
-void note_last_messages(const CostOptions& cost);
+void note_last_messages(const CostTable& table, const std::string& file);
 
 /// Says where a schedule splits an output layer that takes no time, and what its barriers leave
 /// out.

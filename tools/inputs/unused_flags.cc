@@ -119,11 +119,12 @@ void report_costs(const PredictOptions& options, const Contents& step, Hints hin
 
 /// An order of parts and the time of a pair change pairs alone, and p2p jitter messages that take
 /// time.
-void report_absent(const PredictOptions& options, const Contents& step, Hints hints) {
+void report_absent(const PredictInputs& inputs, const Contents& step, Hints hints) {
+  const PredictOptions& options = inputs.flags();
   const bool by_stage = options.model.given() || !options.cost.file.empty();
   const bool takes_time = by_stage || options.cost.uniform.message > 0;
   const bool any_pair = step.pairs || options.policy;
-  const auto& table = options.cost.content;
+  const std::optional<CostTable>& table = inputs.files().costs;
   const bool has_pair_time =
       table && !shortens_pairs(*table) &&
       std::any_of(table->stages.begin(), table->stages.end(),
@@ -202,15 +203,21 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
 
 }  // namespace
 
-void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps,
+void warn_of_unused_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
                           Hints hints) {
+  warn_of_unused_step_flags(inputs, steps, hints);
+  if (inputs.files().model && !steps.empty()) warn_of_unused_model_flags(inputs, steps);
+}
+
+void warn_of_unused_step_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
+                               Hints hints) {
   if (steps.empty()) return;
+  const PredictOptions& options = inputs.flags();
   const Contents contents = find_contents(steps);
   report_costs(options, contents, hints);
-  report_absent(options, contents, hints);
+  report_absent(inputs, contents, hints);
   report_free_ops(options, hints);
   report_execution(options, contents, hints);
-  if (options.model.on_devices) warn_of_unused_model_flags(options, steps);
 }
 
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why) {
@@ -273,7 +280,7 @@ void warn_of_shape_flags(const PredictOptions& options, const std::vector<std::s
     if (!flag.is_given(options.shape) || (flag.is_shown && any_file)) continue;
     std::vector<std::string> takers;
     for (const ScheduleDef* def : definitions)
-      if (flag.is_given(drop_unused_flags(options, *def).shape)) takers.push_back(def->name);
+      if (flag.is_given(drop_unused_flags(options.shape, *def))) takers.push_back(def->name);
     if (takers.empty())
       print_message("bubblescope: {} changes nothing: {}\n", flag.name,
                     definitions.empty() ? kOfFiles : "none of these schedules takes it");

@@ -8,7 +8,7 @@
 
 #include "sim/ir/program.h"
 #include "sim/ir/schedule.h"
-#include "tools/flags/options.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
@@ -23,8 +23,12 @@ struct PredictedOps {
 /// optimizer step must not be answered with a step that has none. Without hints, what to add is
 /// left out, for commands that refuse it.
 enum class Hints : std::uint8_t { kNone, kFlags };
-void warn_of_unused_flags(const PredictOptions& options, std::span<const PredictedOps> steps,
+void warn_of_unused_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
                           Hints hints = Hints::kFlags);
+
+/// The same without the flags of a model, for plans, which distribute it in many ways.
+void warn_of_unused_step_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
+                               Hints hints = Hints::kFlags);
 
 /// Reports a --mem without a --cap in its unit, where nothing else shows that unit; `why` says so.
 void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);

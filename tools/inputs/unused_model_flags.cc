@@ -60,8 +60,8 @@ const char* find_same_reductions(const ModelOnDevices& on, std::span<const Predi
                                                           : nullptr;
 }
 
-void report_sharding(const PredictOptions& options, std::span<const PredictedOps> steps) {
-  const ModelOnDevices& on = *options.model.on_devices;
+void report_sharding(const PredictOptions& options, const ModelOnDevices& on,
+                     std::span<const PredictedOps> steps) {
   const bool has_copies = count_copies(on.parallel) > 1;
   const auto& groups = options.model.parallel.shard_ranks;
   const bool is_serial = options.cost.end.reduction == GradReduction::kSerial;
@@ -106,10 +106,10 @@ void note_divided_groups(const ModelOnDevices& on) {
 
 }  // namespace
 
-void warn_of_unused_model_flags(const PredictOptions& options,
-                                std::span<const PredictedOps> steps) {
+void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps) {
+  const PredictOptions& options = inputs.flags();
   const Parallelism& parallel = options.model.parallel;
-  const ModelOnDevices& on = *options.model.on_devices;
+  const ModelOnDevices& on = inputs.files().model.value();
   const bool has_experts = on.model.experts.has_value();
   const bool is_balanced = options.shape.layout.empty();
   const char* const of_layout = "--layout gives every stage its layers";
@@ -123,7 +123,7 @@ void warn_of_unused_model_flags(const PredictOptions& options,
       {"--head-layers", parallel.head_layers.has_value(), is_balanced, of_layout},
   };
   report_unused(flags);
-  report_sharding(options, steps);
+  report_sharding(options, on, steps);
   report_assumptions(on, steps);
   note_divided_groups(on);
   if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);

@@ -8,7 +8,7 @@
 namespace bubblescope::tools {
 
 /// Reports on stderr each flag of a model that changed nothing in any of the steps, and why:
-/// "bubblescope: --etp changes nothing: the model has no experts". The model must be resolved.
-void warn_of_unused_model_flags(const PredictOptions& options, std::span<const PredictedOps> steps);
+/// "bubblescope: --etp changes nothing: the model has no experts". The inputs have a model.
+void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps);
 
 }  // namespace bubblescope::tools

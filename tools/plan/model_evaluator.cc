@@ -11,11 +11,12 @@
 #include "sim/ir/size_limits.h"
 #include "sim/model/known_errors.h"
 #include "sim/model/module_sets.h"
+#include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/searched_stages.h"
 #include "traces/costs/megatron_layout.h"
@@ -75,20 +76,14 @@ const ModelEvaluator::Ordered& ModelEvaluator::order(const Configuration& config
       ordered_->send_budget == configuration.send_budget &&
       ordered_->lookahead == configuration.lookahead)
     return *ordered_;
-  const PredictOptions options = planner_.options_of(configuration);
-  PredictOptions fitting = drop_unused_flags(options, def);
-  if (def.reads_costs) {
-    fitting.model.on_devices = planner_.on(configuration);
-  } else {  // the same order for every configuration of this shape
-    fitting.model = {};
-    fitting.model.parts = options.model.parts;
-  }
+  const PredictInputs inputs = planner_.inputs_of(configuration);
+  const Config& config = inputs.config();
   ordered_.reset();
-  ValidSchedule schedule = apply_moves(
-      build_schedule(def, make_request(def, fitting, kMaxPlannedOps)), choose_moves(options));
-  std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, options));
+  ValidSchedule schedule =
+      apply_moves(build_schedule(def, make_request(def, inputs, kMaxPlannedOps)), config.moves);
+  std::variant<Program, Deadlock> program = lower(schedule, choose_lowering(schedule, config));
   return ordered_.emplace(Ordered{configuration.schedule, configuration.shape,
-                                  configuration.send_budget, configuration.lookahead,
+                                  configuration.send_budget, configuration.lookahead, config,
                                   std::move(schedule), std::move(program)});
 }
 
@@ -244,11 +239,9 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedS
 
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                                       const LayerCounts& layers) const {
-  const PredictOptions options = planner_.options_of(configuration);
-  Config config;
-  config.lower = options.cost.lower;
-  config.moves = choose_moves(options);
-  ModelCosts& costs = config.costs.emplace<ModelCosts>();
+  Config config = ordered_->config;
+  config.detail = detail_;
+  auto& costs = std::get<ModelCosts>(config.costs);
   costs.on = planner_.on(configuration);
   // A balanced split is only where the search for one begins: as in simulate, it is replaced by the
   // split near it with the shortest step.
@@ -256,10 +249,6 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
                            ? costs.balanced
                            : costs.on.parallel.layers_of_stage;
   given = layers;
-  costs.end = options.cost.end;
-  costs.may_shrink_gradients = planner_.may_shrink_gradients();
-  config.memory = options.memory;
-  config.detail = detail_;
   const PredictedStep step =
       predict_step(ordered_->schedule, std::get<Program>(ordered_->program), config);
   const ModelOnDevices& here = step.models.placed->on;

@@ -33,6 +33,7 @@ class ModelEvaluator {
     Shape asked;
     std::int32_t send_budget = 0;
     std::optional<UnshardLookahead> lookahead;
+    Config config;  ///< of the first configuration with this order
     ValidSchedule schedule;
     std::variant<Program, Deadlock> program;
   };

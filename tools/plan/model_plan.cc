@@ -17,7 +17,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/plan/what_if.h"
 
 namespace bubblescope::tools {
@@ -124,9 +124,8 @@ std::vector<RecomputeChoice> possible_recomputes(std::vector<RecomputeChoice> ch
 
 }  // namespace
 
-ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
-    : options_(options), axes_(std::move(axes)), base_(resolve(options.model)) {
-  set_execution(base_, options_);
+ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
+    : inputs_(std::move(inputs)), axes_(std::move(axes)) {
   if (axes_.gpus < 1) throw Error("a plan for a model needs --gpus, such as --gpus 64");
   if (axes_.global_batch < 1)
     throw Error("a plan for a model needs --global-batch-size, such as --global-batch-size 512");
@@ -134,20 +133,20 @@ ModelPlanner::ModelPlanner(const PredictOptions& options, ModelAxes axes)
                                        [](const auto& lookahead) { return lookahead.has_value(); });
   const bool limits_sends = std::any_of(axes_.send_budgets.begin(), axes_.send_budgets.end(),
                                         [](std::int32_t budget) { return budget > 0; });
-  const Profile profile = options_.shape.profile;
+  const Profile profile = inputs_.flags().shape.profile;
   if ((looks_ahead || limits_sends) && profile != Profile::kNone &&
       resolve_profile(profile) != Profile::kPytorch)
     throw Error(fmt::format("{} is an option of PyTorch's; leave it out, or --profile {}",
                             looks_ahead ? "--unshard-lookahead" : "--send-budget",
                             name_of(kProfiles, profile)));
-  if (looks_ahead && base_.parallel.zero_stage < 3)
+  if (looks_ahead && model().parallel.zero_stage < 3)
     throw Error(
         "--unshard-lookahead says how far ahead the shards of --zero 3 are gathered; add --zero 3");
-  if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(base_));
+  if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(model()));
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
-  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(base_.model));
-  axes_.recomputes = possible_recomputes(std::move(axes_.recomputes), base_.runtime);
+  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(model().model));
+  axes_.recomputes = possible_recomputes(std::move(axes_.recomputes), model().runtime);
 }
 
 bool ModelPlanner::tries_without_recomputation() const {
@@ -157,25 +156,26 @@ bool ModelPlanner::tries_without_recomputation() const {
 }
 
 bool ModelPlanner::allows(Bytes held) const {
-  const std::vector<Bytes>& caps = options_.memory.cap_bytes;
+  const std::vector<Bytes>& caps = inputs_.config().memory.cap_bytes;
   return std::all_of(caps.begin(), caps.end(), [held](Bytes cap) { return held <= cap; });
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a
 /// different order for every split, so they keep the first one.
 std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel) const {
+  const ShapeOptions& given = inputs_.flags().shape;
   const Axes axes{
       axes_.schedules,
       {parallel.shape.ranks},
-      axes_.chunks.empty() ? chunks_of(base_.model, parallel.shape.ranks) : axes_.chunks,
+      axes_.chunks.empty() ? chunks_of(model().model, parallel.shape.ranks) : axes_.chunks,
       {parallel.shape.microbatches},
-      options_.shape.slices,
-      options_.shape.moe_overlap,
-      options_.shape.profile};
+      given.slices,
+      given.moe_overlap,
+      given.profile};
   std::vector<Configuration> shapes;
   for (const Configuration& shape : combine(axes)) {
     const std::int64_t stages = std::int64_t{shape.shape.ranks} * shape.shape.chunks;
-    if (stages > max_stages(base_.model)) continue;
+    if (stages > max_stages(model().model)) continue;
     if (shape.shape.ranks == 1 && shape.shape.chunks > 1) continue;  // nothing to interleave
     const bool searched = find_schedule(shape.schedule).reads_costs;
     if (searched && parallel.chooses_modules) continue;  // each set would be a search of its own
@@ -192,7 +192,7 @@ std::vector<Configuration> ModelPlanner::shapes_of(const Configuration& parallel
 }
 
 std::int32_t ModelPlanner::expert_split(const Configuration& parallel) const {
-  Parallelism spread = base_.parallel;
+  Parallelism spread = model().parallel;
   spread.tensor = parallel.tensor;
   spread.context = parallel.context;
   spread.expert = parallel.expert;
@@ -221,7 +221,7 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
         axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
   const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };
   if (axes_.expert.empty()) {
-    all = varied(all, expert_ranks(base_.model), set_expert);
+    all = varied(all, expert_ranks(model().model), set_expert);
     std::erase_if(all, [this](const Configuration& next) {
       const std::int64_t ranks = std::int64_t{next.tensor} * next.context * next.data;
       return ranks % (std::int64_t{expert_split(next)} * next.expert) != 0;
@@ -260,8 +260,8 @@ std::vector<Configuration> ModelPlanner::configurations() const {
 }
 
 ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
-  ModelOnDevices on = base_;
-  on.rank_gpus = spread_devices(base_.rank_gpus, configuration.shape.ranks);
+  ModelOnDevices on = model();
+  on.rank_gpus = spread_devices(model().rank_gpus, configuration.shape.ranks);
   on.parallel.tensor = configuration.tensor;
   on.parallel.context = configuration.context;
   on.parallel.expert = configuration.expert;
@@ -275,16 +275,13 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   return on;
 }
 
-PredictOptions ModelPlanner::options_of(const Configuration& configuration) const {
-  PredictOptions options = options_;
-  options.shape.ranks = configuration.shape.ranks;
-  options.shape.chunks = configuration.shape.chunks;
-  options.shape.microbatches = configuration.shape.microbatches;
-  options.shape.group_size = configuration.shape.group_size;
-  if (configuration.send_budget > 0) options.cost.lower.send_budget = configuration.send_budget;
-  options.shape.sharded = configuration.lookahead.has_value();
-  options.shape.lookahead = configuration.lookahead;
-  return options;
+PredictInputs ModelPlanner::inputs_of(const Configuration& configuration) const {
+  PredictOptions flags = inputs_.flags();
+  flags.shape = shape_of(configuration, std::move(flags.shape));
+  flags.shape.sharded = configuration.lookahead.has_value();
+  flags.shape.lookahead = configuration.lookahead;
+  if (configuration.send_budget > 0) flags.cost.lower.send_budget = configuration.send_budget;
+  return PredictInputs(std::move(flags), {.model = on(configuration)});
 }
 
 }  // namespace bubblescope::tools

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/plan.h"
-#include "tools/flags/options.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
@@ -43,14 +44,14 @@ struct ModelAxes {
 /// The question of a plan, and all configurations that may answer it.
 class ModelPlanner {
  public:
-  /// Throws Error for an unknown model or device, or where devices or batch are missing.
-  ModelPlanner(const PredictOptions& options, ModelAxes axes);
+  /// `inputs` have a model. Throws Error where devices or batch are missing.
+  ModelPlanner(PredictInputs inputs, ModelAxes axes);
 
   /// Every combination whose ranks use all devices and whose micro-batches are whole. Those of one
   /// schedule and shape are adjacent, and among them those that differ only in the split.
   std::vector<Configuration> configurations() const;
 
-  const ModelOnDevices& model() const { return base_; }
+  const ModelOnDevices& model() const { return std::get<ModelCosts>(inputs_.config().costs).on; }
   /// The axes with those that were chosen.
   const ModelAxes& axes() const { return axes_; }
   const std::vector<LayerSplit>& splits() const { return axes_.splits; }
@@ -59,20 +60,19 @@ class ModelPlanner {
   /// The model as a configuration distributes it, without the split of its layers.
   ModelOnDevices on(const Configuration& configuration) const;
   /// Whether smaller gradients may be tried where 32-bit ones do not fit.
-  bool may_shrink_gradients() const { return !options_.model.gradients; }
+  bool may_shrink_gradients() const { return !inputs_.flags().model.gradients; }
   /// Whether the flags allow that all ranks hold so much.
   bool allows(Bytes held) const;
-  /// The flags with a configuration's shape.
-  PredictOptions options_of(const Configuration& configuration) const;
+  /// The inputs of a configuration, without the split of its layers.
+  PredictInputs inputs_of(const Configuration& configuration) const;
 
  private:
   std::vector<Configuration> shapes_of(const Configuration& parallel) const;
   std::vector<Configuration> parallelisms() const;
   std::int32_t expert_split(const Configuration& parallel) const;
 
-  PredictOptions options_;
+  PredictInputs inputs_;
   ModelAxes axes_;
-  ModelOnDevices base_;
 };
 
 }  // namespace bubblescope::tools

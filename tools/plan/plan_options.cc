@@ -17,7 +17,7 @@
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 

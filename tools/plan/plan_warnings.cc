@@ -14,7 +14,8 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/runtime.h"
-#include "tools/inputs/config.h"
+#include "sim/predict/choose_lowering.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/unused_flags.h"
@@ -50,16 +51,14 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   return smallest;
 }
 
-ValidSchedule order_of(const Configuration& configuration, PredictOptions options) {
+ValidSchedule order_of(const Configuration& configuration, const PredictInputs& inputs) {
   const ScheduleDef& def = find_schedule(configuration.schedule);
-  ModelOptions parts_alone;  // they decide whether turns are pairs
-  parts_alone.parts = std::move(options.model.parts);
-  options.model = std::move(parts_alone);
-  options.shape.ranks = configuration.shape.ranks;
-  options.shape.chunks = configuration.shape.chunks;
-  options.shape.microbatches = configuration.shape.microbatches;
-  options.shape.group_size = configuration.shape.group_size;
-  return build_schedule(def, make_request(def, drop_unused_flags(std::move(options), def)));
+  const PredictInputs own = inputs.with([&](PredictOptions& flags) {
+    flags.model = {};
+    flags.model.parts = inputs.flags().model.parts;  // they decide whether turns are pairs
+    flags.shape = shape_of(configuration, std::move(flags.shape));
+  });
+  return build_schedule(def, make_request(def, own));
 }
 
 void warn_of_split_backwards(const std::vector<ValidSchedule>& orders, const UniformCost& cost) {
@@ -79,9 +78,9 @@ bool any_has_pairs(const std::vector<ValidSchedule>& orders) {
                      [](const ValidSchedule& order) { return has_pairs(order); });
 }
 
-bool any_has_pairs(const std::vector<Plan>& ranked, const PredictOptions& options) {
+bool any_has_pairs(const std::vector<Plan>& ranked, const PredictInputs& inputs) {
   for (const Configuration& configuration : smallest_of_each(ranked))
-    if (has_pairs(order_of(configuration, options))) return true;
+    if (has_pairs(order_of(configuration, inputs))) return true;
   return false;
 }
 
@@ -142,7 +141,8 @@ void report_defaults(const Axes& axes, const ShapeOptions& shape) {
   print_defaults(text + describe_default_slices(axes.schedules, shape));
 }
 
-void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options) {
+void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs) {
+  const PredictOptions& flags = inputs.flags();
   const std::vector<Configuration> smallest = smallest_of_each(ranked);
   std::vector<ValidSchedule> orders;
   std::vector<Program> programs;
@@ -150,19 +150,19 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& option
   programs.reserve(smallest.size());
   std::vector<PredictedOps> steps;
   for (const Configuration& configuration : smallest) {
-    const ValidSchedule& order = orders.emplace_back(order_of(configuration, options));
+    const ValidSchedule& order = orders.emplace_back(order_of(configuration, inputs));
     warn_of_missing_flushes(order);
-    auto lowered = lower(order, choose_lowering(order, options));
+    auto lowered = lower(order, choose_lowering(order, inputs.config()));
     auto* const program = std::get_if<Program>(&lowered);
     if (program == nullptr) continue;
     steps.push_back({&order.get(), &programs.emplace_back(std::move(*program))});
   }
-  warn_of_unused_flags(options, steps);
-  if (options.model.given()) {
-    warn_of_unused_unit(options.memory, "plans of a model show bytes");
-    if (options.model.parts) warn_of_unused_parts(orders);
-  } else if (!steps.empty() && options.cost.file.empty()) {
-    warn_of_split_backwards(orders, options.cost.uniform);
+  warn_of_unused_step_flags(inputs, steps);
+  if (flags.model.given()) {
+    warn_of_unused_unit(flags.memory, "plans of a model show bytes");
+    if (flags.model.parts) warn_of_unused_parts(orders);
+  } else if (!steps.empty() && flags.cost.file.empty()) {
+    warn_of_split_backwards(orders, flags.cost.uniform);
   }
 }
 
@@ -176,23 +176,23 @@ bool names_modules(const ModelOptions& model) {
 
 }  // namespace
 
-void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options,
+void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                   const std::vector<std::string>& given) {
+  const PredictOptions& flags = inputs.flags();
   struct Untried {
     const char* flag;
     const char* values;
     bool may_help;
   };
-  const bool hides_messages = !options.model.parts &&
-                              resolve_model(options).model.experts.has_value() &&
-                              any_has_pairs(ranked, options);
-  const bool waits_for_experts = options.shape.moe_overlap && !options.model.parts &&
-                                 resolve_model(options).model.experts.has_value();
-  const bool may_interleave = hides_messages && options.model.lengths_file.empty() &&
-                              options.cost.lower.overlap != Overlap::kSerial;
+  const bool has_whole_experts =
+      !flags.model.parts && inputs.files().model.value().model.experts.has_value();
+  const bool hides_messages = has_whole_experts && any_has_pairs(ranked, inputs);
+  const bool waits_for_experts = has_whole_experts && flags.shape.moe_overlap;
+  const bool may_interleave = hides_messages && flags.model.lengths_file.empty() &&
+                              flags.cost.lower.overlap != Overlap::kSerial;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
-      {"--recompute", "none,selective,full", !names_modules(options.model)},
+      {"--recompute", "none,selective,full", !names_modules(flags.model)},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},
@@ -204,9 +204,9 @@ void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options
   if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
 }
 
-std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options) {
+std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs) {
   if (!traces::frameworks_of(plan.configuration).empty()) return "";
-  return traces::why_not_pytorch_csv(order_of(plan.configuration, options));
+  return traces::why_not_pytorch_csv(order_of(plan.configuration, inputs));
 }
 
 void note_unwritten_settings(const traces::TrainingSettings& training, const ModelOptions& model) {

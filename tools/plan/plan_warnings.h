@@ -19,7 +19,7 @@ void report_default_slices(const std::vector<std::string>& schedules, const Shap
 /// Prints the warnings of `simulate` for all schedules that have a plan: full backwards that are
 /// not the sum of split ones, schedules that never flush, and costs of ops that none of their steps
 /// has. `options` are those of every plan, without its shape.
-void warn_of_plans(const std::vector<Plan>& ranked, const PredictOptions& options);
+void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs);
 
 /// Names what the predicted steps have that write_plan_config() does not write for Megatron-LM.
 void note_unwritten_settings(const traces::TrainingSettings& training, const ModelOptions& model);
@@ -30,11 +30,11 @@ void warn_of_other_runtime(traces::Framework framework, const ModelOptions& mode
 
 /// Notes what the sweep over a model's configurations leaves out and may be faster, except for the
 /// flags that were given.
-void note_untried(const std::vector<Plan>& ranked, const PredictOptions& options,
+void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                   const std::vector<std::string>& given);
 
 /// Where no framework has a plan's schedule by name, returns why 'convert --to pytorch-csv' refuses
 /// it; empty if it does not.
-std::string find_pytorch_refusal(const Plan& plan, const PredictOptions& options);
+std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs);
 
 }  // namespace bubblescope::tools

@@ -1,4 +1,4 @@
-// Evaluates one configuration: options -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
+// Evaluates one configuration: inputs -> Schedule -> Program -> Timeline -> BubbleReport -> Plan.
 #include "tools/plan/what_if.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include "sim/predict/predict_plain.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/searched_stages.h"
@@ -24,6 +24,11 @@
 namespace bubblescope::tools {
 
 namespace {
+
+Schedule build_plan(const Configuration& configuration, const PredictInputs& inputs) {
+  const ScheduleDef& def = find_schedule(configuration.schedule);
+  return build_order(def, make_request(def, inputs, kMaxPlannedOps));
+}
 
 /// Divides a time among ranks, rounded to the nearest nanosecond.
 Nanos share_of(Nanos whole, std::int32_t ranks) { return (whole + ranks / 2) / ranks; }
@@ -58,6 +63,14 @@ void expect_plannable(std::size_t configurations) {
   if (configurations > kMaxConfigurations)
     throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
                             configurations, kMaxConfigurations));
+}
+
+ShapeOptions shape_of(const Configuration& configuration, ShapeOptions shape) {
+  shape.ranks = configuration.shape.ranks;
+  shape.chunks = configuration.shape.chunks;
+  shape.microbatches = configuration.shape.microbatches;
+  shape.group_size = configuration.shape.group_size;
+  return drop_unused_flags(std::move(shape), find_schedule(configuration.schedule));
 }
 
 std::size_t count_configurations(const Axes& axes) {
@@ -120,28 +133,17 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced, 
   return names;
 }
 
-namespace {
-
-/// Reads the cost file once for all configurations.
-PredictOptions read_cost_file(PredictOptions options) {
-  if (!options.cost.file.empty()) options.cost.content = cost_file_of(options.cost);
-  return options;
-}
-
-}  // namespace
-
-WhatIf::WhatIf(PredictOptions options, bool whole_model)
-    : options_(read_cost_file(std::move(options))),
-      config_(make_config(options_)),
-      whole_model_(whole_model) {
-  const auto* const table = std::get_if<CostTable>(&config_.costs);
+WhatIf::WhatIf(PredictInputs inputs, bool whole_model)
+    : inputs_(std::move(inputs)), whole_model_(whole_model) {
+  const auto* const table = std::get_if<CostTable>(&inputs_.config().costs);
   const auto has_bytes = [](const auto& stage) { return stage.activation_bytes.has_value(); };
-  check_cap_unit(options_.memory, table != nullptr && std::any_of(table->stages.begin(),
-                                                                  table->stages.end(), has_bytes));
+  check_cap_unit(
+      inputs_.config().memory,
+      table != nullptr && std::any_of(table->stages.begin(), table->stages.end(), has_bytes));
 }
 
 UniformCost WhatIf::cost_of(const Configuration& configuration) const {
-  return share_of_rank(options_.cost.uniform, configuration);
+  return share_of_rank(flags(), configuration);
 }
 
 UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
@@ -155,33 +157,24 @@ UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configu
 }
 
 std::vector<Millionths> WhatIf::caps_of(const Configuration& configuration) const {
-  std::vector<Millionths> caps = options_.memory.cap;
+  std::vector<Millionths> caps = inputs_.config().memory.cap;
   if (whole_model_)
     for (Millionths& cap : caps) cap = saturated_product(cap, configuration.shape.ranks);
   return caps;
 }
 
-PredictOptions WhatIf::options_of(const Configuration& configuration) const {
-  PredictOptions options = options_;
-  options.shape.ranks = configuration.shape.ranks;
-  options.shape.chunks = configuration.shape.chunks;
-  options.shape.microbatches = configuration.shape.microbatches;
-  options.shape.group_size = configuration.shape.group_size;
-  options.cost.uniform = cost_of(configuration);
-  options.memory.cap = caps_of(configuration);
-  return options;
-}
-
-Schedule WhatIf::build_plan(const Configuration& configuration) const {
-  const ScheduleDef& def = find_schedule(configuration.schedule);
-  return build_order(
-      def, make_request(def, drop_unused_flags(options_of(configuration), def), kMaxPlannedOps));
+PredictInputs WhatIf::inputs_of(const Configuration& configuration) const {
+  return inputs_.with([&](PredictOptions& flags) {
+    flags.shape = shape_of(configuration, std::move(flags.shape));
+    flags.cost.uniform = cost_of(configuration);
+    flags.memory.cap = caps_of(configuration);
+  });
 }
 
 WhatIf::Lowered WhatIf::lower_plan(Schedule order) const {
   Lowered lowered{require_valid(std::move(order))};
   std::variant<Program, Deadlock> program =
-      lower(lowered.schedule, choose_lowering(lowered.schedule, config_));
+      lower(lowered.schedule, choose_lowering(lowered.schedule, inputs_.config()));
   if (const auto* deadlock = std::get_if<Deadlock>(&program))
     throw Error(Fault::kProblem, "deadlock: " + to_string(*deadlock));
   lowered.program = std::get<Program>(std::move(program));
@@ -189,16 +182,7 @@ WhatIf::Lowered WhatIf::lower_plan(Schedule order) const {
 }
 
 WhatIf::Lowered WhatIf::lower_plan(const Configuration& configuration) const {
-  return lower_plan(build_plan(configuration));
-}
-
-Config WhatIf::config_of(const Configuration& configuration, Detail detail) const {
-  Config own = config_;
-  own.detail = detail;
-  if (has_cost_file()) return own;
-  std::get<UniformCosts>(own.costs).cost = cost_of(configuration);
-  own.memory.cap = caps_of(configuration);
-  return own;
+  return lower_plan(build_plan(configuration, inputs_of(configuration)));
 }
 
 namespace {
@@ -227,16 +211,18 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
 
 Nanos WhatIf::step(const Lowered& lowered, const UniformCost& cost) const {
   Config config;
-  config.costs = UniformCosts{cost, options_.cost.network};
+  config.costs = UniformCosts{cost, inputs_.flags().cost.network};
   config.detail = Detail::kTimes;
   return find_step_bounds(predict_step(lowered.schedule, lowered.program, config).timeline).end;
 }
 
 Outcome WhatIf::evaluate(const Configuration& configuration, Detail detail) const {
   try {
-    const Config config = config_of(configuration, detail);
+    const PredictInputs inputs = inputs_of(configuration);
+    Config config = inputs.config();
+    config.detail = detail;
     const std::int32_t shares = whole_model_ ? configuration.shape.ranks : 1;
-    Schedule order = build_plan(configuration);
+    Schedule order = build_plan(configuration, inputs);
     if (const auto report = predict_plain_step(order, config))
       return check_limits(summarize(configuration, *report), *report, report->memory, shares);
     const auto [schedule, program] = lower_plan(std::move(order));

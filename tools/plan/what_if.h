@@ -10,7 +10,7 @@
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "sim/predict/config.h"
-#include "tools/flags/options.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/predict.h"
 
 namespace bubblescope::tools {
@@ -32,6 +32,9 @@ inline constexpr std::size_t kMaxConfigurations = 1'000'000;
 /// Throws Error for more than kMaxConfigurations. Call it before creating them.
 void expect_plannable(std::size_t configurations);
 
+/// The flags of shapes with a configuration's, for its schedule.
+ShapeOptions shape_of(const Configuration& configuration, ShapeOptions shape);
+
 /// Returns an upper bound on the number of configurations that combine() creates.
 std::size_t count_configurations(const Axes& axes);
 
@@ -51,9 +54,9 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced,
 /// Evaluates the configurations of a sweep; may be used from several threads.
 class WhatIf {
  public:
-  /// `options` come without --pp, --vpp and -m. With `whole_model`, the costs, memory and caps are
+  /// `inputs` come without --pp, --vpp and -m. With `whole_model`, the costs, memory and caps are
   /// those of one micro-batch through all stages, and are divided by --pp.
-  WhatIf(PredictOptions options, bool whole_model);
+  WhatIf(PredictInputs inputs, bool whole_model);
 
   /// Builds, lowers and predicts a configuration; a plain one in a single walk.
   Outcome evaluate(const Configuration& configuration,
@@ -72,23 +75,20 @@ class WhatIf {
   /// Returns the costs of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
   /// The costs from the flags: those of one rank's share, or of the whole model.
-  const UniformCost& flags() const { return options_.cost.uniform; }
+  const UniformCost& flags() const { return inputs_.flags().cost.uniform; }
   /// Returns the costs of one rank's share under other flags.
   UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;
   bool divides_model() const { return whole_model_; }
-  bool has_cost_file() const { return std::holds_alternative<CostTable>(config_.costs); }
+  bool has_cost_file() const { return inputs_.files().costs.has_value(); }
   /// Whether a longer op can make a step shorter.
-  bool shares_links() const { return options_.cost.network.has_value(); }
+  bool shares_links() const { return inputs_.flags().cost.network.has_value(); }
 
  private:
-  Schedule build_plan(const Configuration& configuration) const;
   Lowered lower_plan(Schedule order) const;
   std::vector<Millionths> caps_of(const Configuration& configuration) const;
-  PredictOptions options_of(const Configuration& configuration) const;
-  Config config_of(const Configuration& configuration, Detail detail) const;
+  PredictInputs inputs_of(const Configuration& configuration) const;
 
-  PredictOptions options_;
-  Config config_;  ///< of the options; the costs of a whole model are not divided yet
+  PredictInputs inputs_;  ///< the costs of a whole model are not divided yet
   bool whole_model_;
 };
 

@@ -6,35 +6,35 @@
 #include <utility>
 
 #include "tools/flags/arrival_options.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
 namespace {
 
 /// The package writes the content of `costs` to a file that is gone when a report names it.
-void name_written_costs(CostOptions& cost) {
-  const std::string name = std::filesystem::path(cost.file).filename().string();
-  if (cost.content && name.starts_with("bubblescope-costs-")) cost.file = "costs";
+PredictInputs name_written_costs(const PredictInputs& inputs) {
+  const std::string name = std::filesystem::path(inputs.flags().cost.file).filename().string();
+  if (!name.starts_with("bubblescope-costs-")) return inputs;
+  return inputs.with([](PredictOptions& flags) { flags.cost.file = "costs"; });
 }
 
 }  // namespace
 
-PredictOptions parse_prediction(const Arguments& words) {
+PredictInputs parse_prediction(const Arguments& words) {
   CommandFlags app{"", "bubblescope simulate"};
-  PredictOptions options;
-  add_predict_options(app, options);
-  add_arrival_options(app, options);
-  add_loss_option(app, options);
-  add_held_memory_options(app, options);
-  add_noise_options(app, options.noise);
-  add_model_options(app, options.model);
+  PredictOptions flags;
+  add_predict_options(app, flags);
+  add_arrival_options(app, flags);
+  add_loss_option(app, flags);
+  add_held_memory_options(app, flags);
+  add_noise_options(app, flags.noise);
+  add_model_options(app, flags.model);
   app.parse(words);
-  warn_without_model(app, options.model);
-  options = read_inputs(std::move(options), {});
-  name_written_costs(options.cost);
-  warn_without_noise(app, options.noise, noise_of_costs(options));
-  return options;
+  warn_without_model(app, flags.model);
+  PredictInputs inputs = name_written_costs(read_inputs(std::move(flags), {}));
+  warn_without_noise(app, inputs.flags().noise, noise_of_costs(inputs));
+  return inputs;
 }
 
 }  // namespace bubblescope::tools

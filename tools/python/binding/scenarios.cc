@@ -16,7 +16,7 @@
 #include "sim/engine/simulate_batch.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
-#include "tools/inputs/config.h"
+#include "sim/predict/choose_lowering.h"
 #include "tools/inputs/predict.h"
 #include "tools/interrupt.h"
 #include "tools/python/binding/calls.h"
@@ -109,22 +109,23 @@ CostModel cost_scenario(const std::vector<PlacedCost>& costs, std::size_t scenar
   return model;
 }
 
-void expect_plain(const PredictOptions& options) {
+void expect_plain(const PredictInputs& inputs) {
+  const PredictOptions& flags = inputs.flags();
   const auto refuse = [](bool given, const char* flag) {
     if (given)
       throw Error(std::string(flag) +
                   ": scenarios have uniform costs, and messages that share nothing; simulate them "
                   "one by one");
   };
-  refuse(options.model.given(), "--model");
-  refuse(!options.cost.file.empty(), "--costs");
-  refuse(!options.shape.layout.empty(), "--layout");
-  refuse(options.cost.network.has_value(), "--network");
-  refuse(!options.injections.empty(), "--inject");
-  refuse(!options.arrivals.empty(), "--arrivals");
-  refuse(options.policy.has_value(), "--policy");
-  refuse(options.cost.lower.send_budget.has_value(), "--send-budget");
-  refuse(choose_moves(options).any(), "--recompute, --offload and --fsdp");
+  refuse(flags.model.given(), "--model");
+  refuse(!flags.cost.file.empty(), "--costs");
+  refuse(!flags.shape.layout.empty(), "--layout");
+  refuse(flags.cost.network.has_value(), "--network");
+  refuse(!flags.injections.empty(), "--inject");
+  refuse(!flags.arrivals_file.empty(), "--arrivals");
+  refuse(flags.policy.has_value(), "--policy");
+  refuse(flags.cost.lower.send_budget.has_value(), "--send-budget");
+  refuse(inputs.config().moves.any(), "--recompute, --offload and --fsdp");
 }
 
 std::size_t count_scenarios(const ScenarioCosts& costs) {
@@ -196,14 +197,14 @@ std::vector<Batch> price_batch(const PriceClasses& classes, std::size_t begin, s
 
 }  // namespace
 
-std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const PredictOptions& options,
+std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const PredictInputs& inputs,
                                       const ScenarioCosts& costs) {
-  expect_plain(options);
+  expect_plain(inputs);
   const std::size_t scenarios = count_scenarios(costs);
   const std::vector<PlacedCost> placed = place_costs(costs, schedule);
-  const Program program = lower_or_explain(schedule, choose_lowering(schedule, options));
+  const Program program = lower_or_explain(schedule, choose_lowering(schedule, inputs.config()));
   const auto cost = [&](std::size_t scenario) {
-    return cost_scenario(placed, scenario, options.cost.uniform, schedule);
+    return cost_scenario(placed, scenario, inputs.flags().cost.uniform, schedule);
   };
   const PriceClasses classes = find_classes(program);
   std::vector<Batch> durations;

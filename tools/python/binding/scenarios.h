@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/ir/valid_schedule.h"
-#include "tools/flags/options.h"
+#include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
 
@@ -22,7 +22,7 @@ using ScenarioCosts = std::vector<ScenarioCost>;
 
 /// Returns the makespan of every scenario. Costs that do not vary come from the options. Throws
 /// Error where costs are not uniform, or ops and messages are not independent of each other.
-std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const PredictOptions& options,
+std::vector<Nanos> simulate_scenarios(const ValidSchedule& schedule, const PredictInputs& inputs,
                                       const ScenarioCosts& costs);
 
 void bind_scenarios(nanobind::module_& module);

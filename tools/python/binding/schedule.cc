@@ -64,14 +64,22 @@ void note_prices(const PythonSchedule& schedule, const PredictOptions& options) 
     note_output_layer(find_schedule(schedule.built_as), options.cost);
 }
 
+/// For schedules whose moves are added where their step is predicted.
+PredictInputs without_moves(const PredictInputs& inputs) {
+  return inputs.with([](PredictOptions& flags) {
+    flags.moves = {};
+    flags.shape.sharded = false;
+  });
+}
+
 PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& words) {
   return call_library([&] {
-    const PredictOptions options = parse_prediction(words);
-    expect_shape(schedule.get(), options);
-    note_prices(schedule, options);
+    const PredictInputs inputs = parse_prediction(words);
+    expect_shape(schedule.get(), inputs.flags());
+    note_prices(schedule, inputs.flags());
     if (!schedule.timeline_path.empty())
-      expect_named_costs(schedule.timeline_path, schedule.get(), options);
-    return predict_step(schedule.valid(), options);
+      expect_named_costs(schedule.timeline_path, schedule.get(), inputs.flags());
+    return predict_step(schedule.valid(), inputs);
   });
 }
 
@@ -84,10 +92,11 @@ bool expect_comparable(const std::vector<std::string>& names, const Arguments& w
     return !is_schedule_file(name);
   };
   const bool any_built = std::ranges::count_if(names, is_built) > 0;
-  const PredictOptions options = parse_prediction(words);
+  const PredictInputs inputs = parse_prediction(words);
+  const PredictOptions& flags = inputs.flags();
   const bool has_shape =
-      options.shape.ranks && (options.shape.microbatches || options.model.global_batch ||
-                              !options.model.lengths.empty() || !options.arrivals.empty());
+      flags.shape.ranks && (flags.shape.microbatches || flags.model.global_batch ||
+                            !flags.model.lengths_file.empty() || !flags.arrivals_file.empty());
   if (any_built && !has_shape)
     throw Error("compare needs --pp and -m; for example 'bubblescope compare " + names.front() +
                 " --pp 4 -m 8'");
@@ -98,18 +107,18 @@ bool expect_comparable(const std::vector<std::string>& names, const Arguments& w
 /// As compare does it: flags that this schedule does not have are meant for others.
 PythonStep simulate_name(const std::string& name, const Arguments& words) {
   return call_library([&] {
-    PredictOptions options = parse_prediction(words);
-    if (!is_schedule_file(name))
-      options = drop_unused_flags(std::move(options), find_schedule(name));
-    PredictOptions orders = options;
-    orders.moves = {};
-    orders.shape.sharded = false;
-    ValidSchedule schedule = load_valid_schedule(name, orders);
-    options.shape.ranks.reset();
-    options.shape.microbatches.reset();
-    options.shape.chunks.reset();
-    options.shape.slices.reset();
-    return predict_step(std::move(schedule), options);
+    const PredictInputs inputs = parse_prediction(words).with([&](PredictOptions& flags) {
+      if (!is_schedule_file(name))
+        flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
+    });
+    ValidSchedule schedule = load_valid_schedule(name, without_moves(inputs));
+    const auto fits_any_shape = [](PredictOptions& flags) {
+      flags.shape.ranks.reset();
+      flags.shape.microbatches.reset();
+      flags.shape.chunks.reset();
+      flags.shape.slices.reset();
+    };
+    return predict_step(std::move(schedule), inputs.with(fits_any_shape));
   });
 }
 
@@ -129,10 +138,8 @@ const ValidSchedule& PythonSchedule::valid() const {
 }
 
 PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {
-  PredictOptions options = parse_prediction(words);
-  options.moves = {};  // they are added where the step is predicted
-  options.shape.sharded = false;
-  PythonSchedule schedule{load_schedule(name_or_path, options, CostUse::kOrderOnly)};
+  const PredictInputs inputs = without_moves(parse_prediction(words));
+  PythonSchedule schedule{load_schedule(name_or_path, inputs, CostUse::kOrderOnly)};
   if (is_schedule_file(name_or_path) && traces::read_schedule_file(name_or_path).has_times)
     schedule.timeline_path = name_or_path;
   if (!is_schedule_file(name_or_path)) schedule.built_as = name_or_path;
@@ -204,7 +211,7 @@ void bind_content(nb::class_<PythonSchedule>& order) {
       .def("expect_shape",
            [](const PythonSchedule& schedule, const Arguments& words) {
              return call_library_with_output([&](PrintCapture& kept) {
-               expect_shape(schedule.get(), parse_prediction(words));
+               expect_shape(schedule.get(), parse_prediction(words).flags());
                kept.messages.clear();
                return true;
              });

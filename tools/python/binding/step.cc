@@ -9,7 +9,7 @@
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/config.h"
+#include "tools/inputs/inputs.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict_report.h"
@@ -21,8 +21,8 @@
 
 namespace bubblescope::tools {
 
-void expect_shape(const Schedule& schedule, const PredictOptions& options) {
-  const ShapeOptions& asked = options.shape;
+void expect_shape(const Schedule& schedule, const PredictOptions& flags) {
+  const ShapeOptions& asked = flags.shape;
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& value,
                           std::int32_t is) {
     if (value && *value != is)
@@ -33,23 +33,23 @@ void expect_shape(const Schedule& schedule, const PredictOptions& options) {
   expect("-m", asked.microbatches, schedule.shape.microbatches);
   expect("--vpp", asked.chunks, schedule.shape.chunks);
   expect("--slices", asked.slices, schedule.shape.slices);
-  if (!options.model.global_batch) return;
-  const Parallelism& parallel = options.model.parallel;
+  if (!flags.model.global_batch) return;
+  const Parallelism& parallel = flags.model.parallel;
   const std::int64_t batch =
       std::int64_t{parallel.data} * parallel.micro_batch_size * schedule.shape.microbatches;
-  if (*options.model.global_batch != batch)
-    throw Error(fmt::format(
-        "{} has {} micro-batches, which are a --global-batch-size of {}, not {}", schedule.name,
-        schedule.shape.microbatches, batch, *options.model.global_batch));
+  if (*flags.model.global_batch != batch)
+    throw Error(
+        fmt::format("{} has {} micro-batches, which are a --global-batch-size of {}, not {}",
+                    schedule.name, schedule.shape.microbatches, batch, *flags.model.global_batch));
 }
 
 namespace {
 
-void warn_of_step(const TimedStep& step, const PredictOptions& options) {
+void warn_of_step(const TimedStep& step, const PredictInputs& inputs) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
-  warn_of_unused_flags(options, std::span(&ops, 1));
+  warn_of_unused_flags(inputs, std::span(&ops, 1));
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, options.model.explain);
+    report_model_notes(*step.models.placed, step.report, inputs.flags().model.explain);
 }
 
 }  // namespace
@@ -70,25 +70,25 @@ NamedColumn find_lane_names(const Program& program) {
   return lanes;
 }
 
-PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options) {
-  expect_shape(schedule, options);
-  const Moves moves = choose_moves(options);
+PythonStep predict_step(ValidSchedule schedule, const PredictInputs& inputs) {
+  expect_shape(schedule, inputs.flags());
+  const Moves& moves = inputs.config().moves;
   if (moves.any()) schedule = apply_moves(std::move(schedule), moves);
   const auto shown = [](const BubbleReport& report) {
     return traces::choose_shown_ranks(report, false);
   };
-  auto timed = std::make_shared<TimedStep>(predict_report(std::move(schedule), options, shown));
-  warn_of_step(*timed, options);
+  auto timed = std::make_shared<TimedStep>(predict_report(std::move(schedule), inputs, shown));
+  warn_of_step(*timed, inputs);
   PythonStep step{std::move(timed), {}, {}};
   step.problems =
       name_flags(over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
-  if (step.timed->is_excerpt) step.options = std::make_shared<PredictOptions>(options);
+  if (step.timed->is_excerpt) step.inputs = std::make_shared<PredictInputs>(inputs);
   return step;
 }
 
 PythonWholeStep complete_step(const PythonStep& step) {
-  if (!step.options) return {step.timed};
-  return {std::make_shared<TimedStep>(complete(*step.timed, *step.options))};
+  if (!step.inputs) return {step.timed};
+  return {std::make_shared<TimedStep>(complete(*step.timed, *step.inputs))};
 }
 
 std::string write_json(const PythonStep& step) {

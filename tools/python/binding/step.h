@@ -17,8 +17,8 @@ namespace bubblescope::tools {
 struct PythonStep {
   std::shared_ptr<const TimedStep> timed;
   Problems problems;  ///< ranks over their cap
-  /// The options from which all ops follow; null where `timed` has them.
-  std::shared_ptr<const PredictOptions> options;
+  /// The inputs from which all ops follow; null where `timed` has them.
+  std::shared_ptr<const PredictInputs> inputs;
 };
 
 /// A step with all its ops, shared with the arrays that refer to it.
@@ -35,11 +35,11 @@ struct NamedColumn {
 /// The lane of every instruction.
 NamedColumn find_lane_names(const Program& program);
 
-/// Throws Error where the options ask for another shape than the schedule's.
-void expect_shape(const Schedule& schedule, const PredictOptions& options);
+/// Throws Error where the flags ask for another shape than the schedule's.
+void expect_shape(const Schedule& schedule, const PredictOptions& flags);
 
 /// Predicts the step of a schedule; its moves are still to be applied. Throws Error.
-PythonStep predict_step(ValidSchedule schedule, const PredictOptions& options);
+PythonStep predict_step(ValidSchedule schedule, const PredictInputs& inputs);
 
 /// All ops of a step. A long step that repeats itself is predicted anew, as a whole.
 PythonWholeStep complete_step(const PythonStep& step);

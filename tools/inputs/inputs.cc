@@ -1,5 +1,5 @@
-// Fills in the Config of a prediction from options.
-#include "tools/inputs/config.h"
+// Makes the Config of a prediction from flags and the content of files.
+#include "tools/inputs/inputs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/model/model_step.h"
 #include "sim/model/place_stages.h"
-#include "sim/predict/choose_lowering.h"
 #include "tools/flags/arrival_options.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -52,30 +50,11 @@ std::string uniform_text(const UniformCost& cost) {
   return text;
 }
 
-CostSource choose_cost_source(const PredictOptions& options) {
-  expect_one_cost_source(options);
-  const CostOptions& cost = options.cost;
-  const ShapeOptions& shape = options.shape;
-  if (options.model.given())
-    return ModelCosts{resolve_model(options), cost.end, !options.model.gradients,
-                      options.model.tries_splits};
-  if (!cost.file.empty()) return cost_file_of(cost);
-  if (!shape.layout.empty()) return LayoutCosts{cost.uniform, shape.layout, shape.layer_costs};
-  return UniformCosts{cost.uniform, cost.network};
-}
-
-}  // namespace
-
-void set_execution(ModelOnDevices& on, const PredictOptions& options) {
-  if (options.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
-  on.assumptions.pairs_hide_exchange = options.cost.lower.overlap == Overlap::kFused && !on.parts;
-}
-
-ModelOnDevices resolve_model(const PredictOptions& options) {
-  const std::vector<Recompute>& recompute = options.moves.recompute;
+/// The model with what flags say of the step: recomputation, layout and how ops are executed.
+ModelOnDevices adapt_model(ModelOnDevices on, const PredictOptions& flags) {
+  const std::vector<Recompute>& recompute = flags.moves.recompute;
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
-  ModelOnDevices on = options.model.on_devices ? *options.model.on_devices : resolve(options.model);
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
   if (!on.parallel.modules.empty()) {
     if (!recompute.empty() && recompute[0] != Recompute::kSelective)
@@ -84,52 +63,68 @@ ModelOnDevices resolve_model(const PredictOptions& options) {
           "one of them out");
     on.parallel.recompute = Recompute::kSelective;
   }
-  set_execution(on, options);
-  if (options.model.gradients) on.parallel.gradients = *options.model.gradients;
-  if (options.loss) on.replaced.emplace_back("a lost rank");
-  if (options.policy) on.replaced.emplace_back("an order that ranks choose during the step");
-  on.parallel.layers_of_stage = layers_of(options.shape.layout, on.model);
-  if (options.shape.ranks) on.rank_gpus = spread_devices(on.rank_gpus, *options.shape.ranks);
+  if (flags.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
+  on.assumptions.pairs_hide_exchange = flags.cost.lower.overlap == Overlap::kFused && !on.parts;
+  if (flags.model.gradients) on.parallel.gradients = *flags.model.gradients;
+  if (flags.loss) on.replaced.emplace_back("a lost rank");
+  if (flags.policy) on.replaced.emplace_back("an order that ranks choose during the step");
+  on.parallel.layers_of_stage = layers_of(flags.shape.layout, on.model);
+  if (flags.shape.ranks) on.rank_gpus = spread_devices(on.rank_gpus, *flags.shape.ranks);
   return on;
 }
 
-UniformMemory choose_memory(const PredictOptions& options) {
-  UniformMemory memory = options.memory;
-  memory.per = options.cost.uniform.per;
-  return memory;
+CostSource choose_cost_source(const PredictOptions& flags, const InputFiles& files) {
+  expect_one_cost_source(flags);
+  const CostOptions& cost = flags.cost;
+  const ShapeOptions& shape = flags.shape;
+  if (flags.model.given())
+    return ModelCosts{adapt_model(files.model.value(), flags), cost.end, !flags.model.gradients,
+                      flags.model.tries_splits};
+  if (!cost.file.empty()) return files.costs.value();
+  if (!shape.layout.empty()) return LayoutCosts{cost.uniform, shape.layout, shape.layer_costs};
+  return UniformCosts{cost.uniform, cost.network};
 }
 
-Moves choose_moves(const PredictOptions& options) {
+/// With a model there is no recomputation among the moves, because the model's backwards include
+/// it.
+Moves choose_moves(const PredictOptions& flags) {
   Moves moves;
-  if (!options.model.given()) moves.recompute = options.moves.recompute;
-  if (options.moves.offload && options.moves.offload->share > 0)
-    moves.offload = options.moves.offload;
+  if (!flags.model.given()) moves.recompute = flags.moves.recompute;
+  if (flags.moves.offload && flags.moves.offload->share > 0) moves.offload = flags.moves.offload;
   // A release requested by name waits for its reductions; otherwise nothing does.
-  const Profile profile = options.shape.profile;
-  if (options.shape.sharded)
+  const Profile profile = flags.shape.profile;
+  if (flags.shape.sharded)
     moves.sharding = {choose_release(profile), profile == Profile::kPytorch215,
-                      options.shape.lookahead};
+                      flags.shape.lookahead};
   // Ranks that choose their order, and those that take over a lost one's, post nothing.
-  moves.takes_turns_of_215 = profile == Profile::kPytorch215 && !options.policy && !options.loss &&
-                             options.cost.lower.waits_for_messages();
+  moves.takes_turns_of_215 = profile == Profile::kPytorch215 && !flags.policy && !flags.loss &&
+                             flags.cost.lower.waits_for_messages();
   return moves;
 }
 
-Config make_config(const PredictOptions& options) {
-  const NoiseOptions& noise = options.noise;
-  Config config{options};  // its StepConditions
-  config.lower = options.cost.lower;
-  config.costs = choose_cost_source(options);
-  config.memory = choose_memory(options);
-  config.moves = choose_moves(options);
+Config make_config(const PredictOptions& flags, const InputFiles& files) {
+  const NoiseOptions& noise = flags.noise;
+  Config config{flags};  // its StepConditions
+  config.arrivals = files.arrivals;
+  config.lower = flags.cost.lower;
+  config.costs = choose_cost_source(flags, files);
+  config.memory = flags.memory;
+  config.memory.per = flags.cost.uniform.per;
+  config.moves = choose_moves(flags);
   config.slow_ranks = noise.slow_ranks;
   config.scenarios = {noise.noise, noise.seeds, noise.sensitivity};
   return config;
 }
 
-LowerOptions choose_lowering(const Schedule& schedule, const PredictOptions& options) {
-  return sim::choose_lowering(schedule, options.cost.lower, choose_moves(options), options,
-                              options.model.given() ? &options.cost.end : nullptr);
+}  // namespace
+
+PredictInputs::PredictInputs(PredictOptions flags, InputFiles files)
+    : flags_(std::move(flags)), files_(std::move(files)), config_(make_config(flags_, files_)) {}
+
+PredictInputs PredictInputs::with(const std::function<void(PredictOptions& flags)>& change) const {
+  PredictOptions flags = flags_;
+  change(flags);
+  return PredictInputs(std::move(flags), files_);
 }
 
 namespace {
@@ -147,28 +142,28 @@ std::string unusual_text(const ModelOnDevices& on) {
 
 }  // namespace
 
-std::map<std::string, std::string> list_conditions(const PredictOptions& options) {
+std::map<std::string, std::string> list_conditions(const PredictOptions& flags) {
   std::map<std::string, std::string> conditions;
   const auto add = [&](const char* field, const std::string& value) {
     std::string& all = conditions[field];
     all += (all.empty() ? "" : " ") + value;
   };
-  for (const Injection& injection : options.injections) add("inject", to_string(injection));
-  for (const SlowRank& slow : options.noise.slow_ranks)
+  for (const Injection& injection : flags.injections) add("inject", to_string(injection));
+  for (const SlowRank& slow : flags.noise.slow_ranks)
     add("slow", fmt::format("rank={},factor={:g}", slow.rank, slow.factor));
-  if (!options.arrivals_file.empty()) add("arrivals", options.arrivals_file);
-  if (options.policy) add("policy", policy_text(*options.policy));
+  if (!flags.arrivals_file.empty()) add("arrivals", flags.arrivals_file);
+  if (flags.policy) add("policy", policy_text(*flags.policy));
   return conditions;
 }
 
-std::string costs_text(const Models& models, const PredictOptions& options) {
-  const LayerLayout& layout = options.shape.layout;
-  std::string text = models.placed               ? describe_model(models.placed->on)
-                     : options.cost.file.empty() ? uniform_text(options.cost.uniform)
-                                                 : options.cost.file;
+std::string costs_text(const Models& models, const PredictOptions& flags) {
+  const LayerLayout& layout = flags.shape.layout;
+  std::string text = models.placed             ? describe_model(models.placed->on)
+                     : flags.cost.file.empty() ? uniform_text(flags.cost.uniform)
+                                               : flags.cost.file;
   if (models.placed) text += unusual_text(models.placed->on);
   if (!layout.empty()) text += ", layout " + traces::to_string(layout);
-  if (options.cost.network) text += ", network " + to_string(*options.cost.network);
+  if (flags.cost.network) text += ", network " + to_string(*flags.cost.network);
   return text;
 }
 

@@ -78,10 +78,6 @@ class WaitChecks {
   Problems problems_;
 };
 
-}  // namespace
-
-namespace {
-
 Problems check_waits(const Schedule& schedule) {
   Problems problems;
   for (std::size_t rank = 0; rank < schedule.posted.size(); ++rank)

@@ -152,10 +152,6 @@ PredictedStep predict_table(const ValidSchedule& schedule, const Program& progra
   return std::move(slowest.step);
 }
 
-}  // namespace
-
-namespace {
-
 /// Refuses what makes another Program than this one.
 void expect_own_program(const Program& program, const Config& config) {
   if (config.policy)

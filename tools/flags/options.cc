@@ -167,10 +167,6 @@ void add_update_options(CommandFlags& app, CostOptions& options) {
                [](UniformCost& cost, Nanos time) { cost.norm = time; });
 }
 
-}  // namespace
-
-namespace {
-
 LayerCosts parse_layer_costs(const std::string& text) {
   const std::vector<std::string> parts = split(text, ',');
   if (parts.size() != 4) throw Error("'" + text + "' must be four numbers for E,t,m,L: 0,1,1,1");

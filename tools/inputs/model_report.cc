@@ -149,10 +149,6 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const Bubbl
                            : less_states + "; " + less_activations;
 }
 
-}  // namespace
-
-namespace {
-
 /// The line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB
 /// of it reserved".
 std::string basis_text(const ModelOnDevices& on) {

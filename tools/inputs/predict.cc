@@ -227,10 +227,6 @@ ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> vali
   return std::get<ValidSchedule>(std::move(validated));
 }
 
-}  // namespace
-
-namespace {
-
 /// The schedule of one pipeline.
 std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_or_path,
                                                         const PredictInputs& inputs, CostUse use) {

@@ -267,10 +267,6 @@ constexpr ShapeFlag kShapeFlags[] = {
     {"--moe-overlap", [](const ShapeOptions& shape) { return shape.moe_overlap; }, false},
 };
 
-}  // namespace
-
-namespace {
-
 constexpr const char* kOfFiles = "the order of a file is what it is";
 
 void warn_of_shape_flags(const PredictOptions& options, const std::vector<std::string>& names) {

@@ -103,10 +103,6 @@ void warn_of_missing_flushes(const ValidSchedule& order) {
       order->name, staleness);
 }
 
-}  // namespace
-
-namespace {
-
 /// " --slices 2 (of schedules that slice sequences)", or nothing.
 std::string describe_default_slices(const std::vector<std::string>& schedules,
                                     const ShapeOptions& shape) {

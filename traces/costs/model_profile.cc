@@ -258,10 +258,6 @@ LayerGraph graph_of(CostTable costs) {
   return graph;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::int32_t kMaxSearchedLayers = 4096;
 
 /// Stages hold several versions of their weights and activations, whose sum must stay in 64 bits.

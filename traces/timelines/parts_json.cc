@@ -116,10 +116,6 @@ std::vector<PlacedRun> read_placed(const JsonNode& node, const Program& program,
   return placed;
 }
 
-}  // namespace
-
-namespace {
-
 /// The ops of pairs take turns; an op alone has all of its run.
 void write_turns(JsonWriter& json, const PartRun& run) {
   const bool is_pair = std::any_of(run.uses.begin(), run.uses.end(),

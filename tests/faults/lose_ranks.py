@@ -333,7 +333,7 @@ REFUSED = [  # flags, exit status, a part of the message
     ('--replicas 2 --lose rank=1 --policy ready', 2, '--policy'),
     ('--replicas 2 --lose rank=1 --fsdp', 2, 'combined with --fsdp'),
     ('--replicas 2 --lose rank=1 --offload 1', 2, 'combined with --offload'),
-    ('--replicas 20000 --lose rank=1', 1, '80000 ranks, the limit is 65536'),
+    ('--replicas 20000 --lose rank=1', 2, '80000 ranks, the limit is 65536'),
 ]
 
 

@@ -33,7 +33,7 @@ TEST(PreciseRefusals, NameTheFlagThatWasGiven) {
   expect_says(kModel + "--f 2 --p2p 1", "--model gives all costs; leave out --f, --p2p\n");
   expect_says(kModel + "--costs none.json", "--model gives all costs; leave out --costs\n");
   expect_says(kModel + "--reserve-memory much", "--reserve-memory: 'much' is not a size");
-  expect_says(kModel + "--reserve-memory=-1GiB", "--reserve-memory: -1GiB is below zero");
+  expect_says(kModel + "--reserve-memory=-5%", "--reserve-memory: -5% is below zero");
   expect_says(kModel + "--assume none=1", "--assume: no assumption is called 'none'");
   expect_says(kStep + "--max-input little", "--max-input: 'little' is not a size");
   expect_says(kStep + "--lose rank=0 --replicas 65536",

@@ -368,5 +368,11 @@ TEST_F(IgnoredFlags, OfSomeSchedulesAreNamed) {
             std::string::npos);
 }
 
+// A flag that is said to change nothing does not choose how micro-batches overlap either.
+TEST_F(IgnoredFlags, PartsChangeNoOrderWithoutAModel) {
+  const std::string step = "simulate interleaved --pp 4 --vpp 2 -m 8 --moe-overlap";
+  EXPECT_EQ(run_command(step + " --parts megatron").output, run_command(step).output);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -159,8 +159,8 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictInputs& inputs
   request.cost = inputs.flags().cost.uniform;
   request.memory = make_uniform_memory(request.shape, inputs.config().memory);
   if (def.reads_costs) request = price_stages(std::move(request), def, inputs.config());
-  const std::optional<PartsOfModel>& parts = inputs.flags().model.parts;
-  const bool has_pairs = parts && parts->pair_order;
+  const std::optional<ModelOnDevices>& on = inputs.files().model;
+  const bool has_pairs = on && on->parts && on->parts->pair_order;
   if (given.moe_overlap) request.moe_overlap = has_pairs ? MoeOverlap::kPairs : MoeOverlap::kTurns;
   request.replicas = given.replicas;
   request.in_flight = given.in_flight;

@@ -245,8 +245,7 @@ LayerGraph graph_of(CostTable costs) {
     Layer layer;
     layer.name = fmt::format("stage {}", graph.size());
     layer.forward = stage.forward;
-    layer.backward =
-        stage.backward.value_or(stage.input_grad.value_or(0) + stage.weight_grad.value_or(0));
+    layer.backward = full_backward(stage).value_or(0);
     layer.activations = stage.activation_bytes ? stage.activation_bytes->forward : 0;
     layer.parameters = stage.weight_bytes.value_or(0);
     layer.sent = sent_by(stage, costs);

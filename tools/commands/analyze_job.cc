@@ -234,10 +234,12 @@ std::optional<std::string> doubt_replay(const traces::AssembledSteps& read,
   if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return {};
   const Nanos measured = traces::compute_mean_step(iterations);
   const Nanos replayed = iterations.slowdown->replayed;
+  std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
+  if (!doubt) return {};
   // The replay of the slowdown lets all replicas begin together, unlike that of the causes.
   const std::optional<Cause> late = find_late_cause(read);
   if (late && !traces::doubt_whole_replay(measured - late->saves, replayed)) return {};
-  return traces::doubt_whole_replay(measured, replayed);
+  return doubt;
 }
 
 /// The flags that add what the step does besides forwards and backwards; empty where it does not.

@@ -55,7 +55,6 @@ ValidSchedule order_of(const Configuration& configuration, const PredictInputs& 
   const ScheduleDef& def = find_schedule(configuration.schedule);
   const PredictInputs own = inputs.with([&](PredictOptions& flags) {
     flags.model = {};
-    flags.model.parts = inputs.flags().model.parts;  // they decide whether turns are pairs
     flags.shape = shape_of(configuration, std::move(flags.shape));
   });
   return build_schedule(def, make_request(def, own));

@@ -53,7 +53,7 @@ class Posting {
     ranks[rank / kBits] |= std::uint64_t{1} << rank % kBits;
   }
 
-  /// Lets each rank append a cell, except those that wait for a value that nobody has produced.
+  /// Lets each rank append a cell, except those that wait for a value that is not produced yet.
   bool pass() {
     std::swap(turns_, next_turns_);
     bool progress = false;

@@ -45,7 +45,7 @@ ControlHeader read_control(const Message& message) {
   const auto header = reader.read<ControlHeader>();
   const std::string failure = reader.read_text();
   if (failure.empty()) return header;
-  throw Error(Fault::kMachine, name_of(message.from) + " cannot go on: " + failure);
+  throw Error(Fault::kMachine, name_of(message.from) + " cannot continue: " + failure);
 }
 
 Nanos grace_of(AbortReason reason) {

@@ -113,7 +113,7 @@ TEST(NcclFaults, EveryCallOfNcclThatFailsStopsAll) {
     });
     for (const RankEnd& end : ends) EXPECT_TRUE(end.ended);
     EXPECT_EQ(ends[1].said, "the fake NCCL fails as it was told");
-    EXPECT_EQ(ends[0].said, "rank 1 cannot go on: the fake NCCL fails as it was told");
+    EXPECT_EQ(ends[0].said, "rank 1 cannot continue: the fake NCCL fails as it was told");
   }
 }
 

@@ -339,7 +339,7 @@ TEST(StepProtocol, AStopIsHeardAndTheFailureOfAStartSaysWhy) {
     if (link.self().rank == 1) return protocol.notify_failure("no room for 9 bytes");
     for (;;) protocol.watch();
   });
-  EXPECT_EQ(thrown[0], "rank 1 cannot go on: no room for 9 bytes");
+  EXPECT_EQ(thrown[0], "rank 1 cannot continue: no room for 9 bytes");
   EXPECT_EQ(thrown[2], thrown[0]);
 }
 

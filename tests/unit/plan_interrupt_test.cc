@@ -1,4 +1,4 @@
-// Ctrl-C during a plan: what was done is kept and said, and the plan goes on from there.
+// Ctrl-C during a plan: the results are kept and counted, and the plan continues from there.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -57,7 +57,7 @@ void interrupt_once_written(const std::string& path) {
 
 class InterruptedPlansDeathTest : public TemporaryFolder {};
 
-TEST_F(InterruptedPlansDeathTest, SayHowFarTheyCameAndGoOnFromThere) {
+TEST_F(InterruptedPlansDeathTest, SayHowFarTheyCameAndContinueFromThere) {
   const std::string journal = path("plan.journal");
   const tools::Arguments question{"--pp",       "2..8",      "-m", "8..256:8", "--schedules",
                                   "1f1b,zb-h1", "--threads", "1",  "--format", "csv"};

@@ -91,7 +91,7 @@ std::vector<std::string> Checkpoints::find_candidates(std::int32_t total) {
     if (found.manifests.empty() && found.faults.empty()) return {};
     throw Error(
         options_.folder +
-        " has checkpoints already: add --resume to go on from them, or give another folder");
+        " has checkpoints already: add --resume to continue from them, or give another folder");
   }
   for (const std::string& fault : found.faults) print_once(fault);
   if (found.manifests.empty() && !found.faults.empty())

@@ -289,7 +289,7 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   return show_plans(std::move(table), options, inputs);
 }
 
-/// Says how far an interrupted plan has come, and how it goes on.
+/// Says how far an interrupted plan has come, and how it is continued.
 void report_interrupt(const InterruptedSweep& stopped, const std::string& journal,
                       const Arguments& arguments) {
   if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
@@ -300,7 +300,7 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
         stopped.done);
   else
     print_message(
-        "bubblescope: interrupted; {} more configuration(s) are in {}, and this goes on from "
+        "bubblescope: interrupted; {} more configuration(s) are in {}; this continues from "
         "there: {}\n",
         stopped.done, journal, format_own_command_line("plan", arguments));
 }

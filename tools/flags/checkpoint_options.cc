@@ -14,7 +14,7 @@ void add_checkpoint_options(CommandFlags& app, CheckpointOptions& options) {
   app.add_option("--every", options.every, "steps between two checkpoints (1)")
       ->check(InRange(1, 1'000'000));
   app.add_flag("--resume", options.resume,
-               "go on from the newest whole checkpoint, or begin if there is none");
+               "continue from the newest whole checkpoint, or begin if there is none");
 }
 
 void expect_sound_checkpoints(const CommandFlags& app, const CheckpointOptions& options) {

@@ -11,7 +11,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// A stream goes on within this time after the work of another stream that it waits for.
+/// A stream continues within this time after the work of another stream that it waits for.
 constexpr Nanos kMaxWake = 100'000;
 
 bool starts_before(const ProfiledEvent& event, Nanos time) { return event.start < time; }

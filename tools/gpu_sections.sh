@@ -95,7 +95,7 @@ time_attention_of_pytorch() {
 }
 
 run_speed() {
-  step "products next to plain cuBLAS" 60 tests 'Ranks/GpuSpeed.*:GpuSpeedOfEpilogues.*'
+  step "GEMMs next to plain cuBLAS" 60 tests 'Ranks/GpuSpeed.*:GpuSpeedOfEpilogues.*'
   $rehearses || step "norms, softmax and attention" 30 tests 'GpuSpeedOfLayers.*'
   $rehearses || step "attention of PyTorch" 40 time_attention_of_pytorch
   step "what the executor adds" 60 tests 'GpuExecutor.*'

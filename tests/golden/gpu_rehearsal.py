@@ -88,7 +88,7 @@ def rehearse_hanging(folder):
     expect(time.monotonic() - begin < 90, "a hanging program held the script up")
     check_archive(record, "speed")
     summary = (record / "speed" / "summary.md").read_text()
-    expect("products next to plain cuBLAS: failed" in summary and "spin-8: MISSING" in summary, summary)
+    expect("GEMMs next to plain cuBLAS: failed" in summary and "spin-8: MISSING" in summary, summary)
 
 
 def rehearse_stop(folder, build):

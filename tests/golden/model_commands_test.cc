@@ -159,15 +159,15 @@ TEST(ModelCommands, PredictInTheSamePrecision) {
 
 TEST(ModelCommands, RefuseAPrecisionThatIsNotTheirs) {
   const std::string shape = " 1f1b --pp 2 -m 2 --precision ";
-  expect_says("compare" + shape + "fp32 --model llama3-8b", 2, "products of a model have bf16");
+  expect_says("compare" + shape + "fp32 --model llama3-8b", 2, "GEMMs of a model are in bf16");
   expect_says("compare" + shape + "fp8 --backend cpu --work transformer", 2,
-              "transformer of --work transformer has fp32 or bf16");
-  expect_says("run" + shape + "fp8 --backend cpu --work transformer", 2, "has fp32 or bf16");
+              "transformer of --work transformer is in fp32 or bf16");
+  expect_says("run" + shape + "fp8 --backend cpu --work transformer", 2, "is in fp32 or bf16");
   expect_says("run" + shape + "fp8 --f 1", 0,
               "--precision changes nothing without --model or --work transformer");
   expect_says("run" + shape + "bf16 --model llama3-8b --work transformer", 2,
               "ops of --work transformer take their real time");
-  expect_says("compare" + shape + "fp8 --model llama3-8b --gpu a100", 1, "has no 8-bit products");
+  expect_says("compare" + shape + "fp8 --model llama3-8b --gpu a100", 1, "has no 8-bit GEMMs");
 }
 
 // The backend sleeps for the times of the model; a test can wait for a hundredth of them.

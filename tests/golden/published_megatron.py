@@ -170,7 +170,7 @@ def sc21_table1(program, published):
     source = Source(
         'Megatron-LM (SC21), table 1: TFLOP/s per GPU, 1.7B to 1T',
         'time',
-        f'one slowdown of all products, on the smallest model with 8 tensor ranks, which all larger ones have; {OF_ITS_TIME}',
+        f'one slowdown of all GEMMs, on the smallest model with 8 tensor ranks, which all larger ones have; {OF_ITS_TIME}',
     )
     return add_sc21(program, source, SC21_TABLE1)
 
@@ -179,7 +179,7 @@ def sc21_table2(program, published):
     source = Source(
         'Megatron-LM (SC21), table 2: TFLOP/s per GPU at fixed batches',
         'time',
-        f'one slowdown of all products, on the first row; interleaved with one chunk per 2 layers (175B) and per layer (530B); {OF_ITS_TIME}',
+        f'one slowdown of all GEMMs, on the first row; interleaved with one chunk per 2 layers (175B) and per layer (530B); {OF_ITS_TIME}',
     )
     rows = []
     shapes = {

@@ -45,9 +45,9 @@ TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
     print_figure(product.name + of + ", % of plain cuBLAS",
                  100 * static_cast<double>(product.plain) / static_cast<double>(product.in_stage));
   }
-  print_figure("all products" + of + ", Tflop/s", work / in_stage / 1000);
-  print_figure("all products" + of + ", % of plain cuBLAS", 100 * plain / in_stage);
-  print_figure("all products" + of + ", with their number of multiprocessors, % of plain cuBLAS",
+  print_figure("all GEMMs" + of + ", Tflop/s", work / in_stage / 1000);
+  print_figure("all GEMMs" + of + ", % of plain cuBLAS", 100 * plain / in_stage);
+  print_figure("all GEMMs" + of + ", with their number of multiprocessors, % of plain cuBLAS",
                100 * plain / with_sm_count);
   EXPECT_GE(plain / in_stage, 0.8);
 }
@@ -75,7 +75,7 @@ TEST(GpuSpeedOfEpilogues, TellsWhatFusingTheGeluGains) {
   REQUIRE_GPU();
   const EpilogueSpeed speed = time_epilogues(*find_real_gpu(), 4, measured_model());
   ASSERT_GT(speed.fused, 0);
-  print_figure("up and down products with GELU within, % of the time with GELU behind",
+  print_figure("up and down GEMMs with GELU within, % of the time with GELU behind",
                100 * static_cast<double>(speed.fused) / static_cast<double>(speed.separate));
   print_figure("of 2 epilogues, unknown to cuBLASLt", speed.unknown);
 }

@@ -62,7 +62,7 @@ if(BUBBLESCOPE_OPENBLAS)
     endif()
   endif()
 endif()
-report_optional(OPENBLAS "${BUBBLESCOPE_OPENBLAS_SONAME}" "${OPENBLAS_LIBRARY}" "matrix products by plain loops")
+report_optional(OPENBLAS "${BUBBLESCOPE_OPENBLAS_SONAME}" "${OPENBLAS_LIBRARY}" "GEMMs by plain loops")
 
 # A toolkit alone is not enough: it must contain a working compiler.
 if(BUBBLESCOPE_CUDA)

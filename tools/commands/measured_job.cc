@@ -63,7 +63,7 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
     request.policy = make_policy(step, price(step.program, step.models.costs),
                                  exec::training_memory(schedule, context.run.training), context);
     own_backend_ = def.make(std::move(request), step.program);
-    measurement_.device += "; products by " + exec::gemm_library();
+    measurement_.device += "; GEMMs by " + exec::gemm_library();
     after_step = [this] { training_->finish_step(); };
   } else {
     if (step.models.costs.op_gap > 0)

@@ -163,7 +163,7 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   replace_assumptions(on, options);
 }
 
-/// Refuses 8-bit products on devices that have none.
+/// Refuses 8-bit GEMMs on devices that have none.
 void set_matrices(ModelOnDevices& on, MatrixType matrices) {
   on.matrices = matrices;
   on.parallel.fp8_inputs = matrices == MatrixType::kFp8;
@@ -174,7 +174,7 @@ void set_matrices(ModelOnDevices& on, MatrixType matrices) {
       }))
     return;
   throw Error(Fault::kProblem, "--precision fp8: " + on.device +
-                                   " has no 8-bit products; leave it out, or give a device that "
+                                   " has no 8-bit GEMMs; leave it out, or give a device that "
                                    "does, such as --gpu h100");
 }
 

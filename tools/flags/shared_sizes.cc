@@ -36,9 +36,10 @@ void apply_precision(const std::string& name, ModelOptions& model, RunOptions& r
   const std::optional<MatrixType> matrices = find_matrix_type(name);
   const std::optional<exec::Precision> precision = find_precision(name);
   if (model.given() && !matrices)
-    throw Error("--precision " + name + ": products of a model have bf16, fp16 or fp8");
+    throw Error("--precision " + name + ": GEMMs of a model are in bf16, fp16 or fp8");
   if (has_training(run) && !precision)
-    throw Error("--precision " + name + ": the transformer of --work transformer has fp32 or bf16");
+    throw Error("--precision " + name +
+                ": the transformer of --work transformer is in fp32 or bf16");
   model.matrices = matrices.value_or(model.matrices);
   if (precision) set_precision(run, *precision);
 }

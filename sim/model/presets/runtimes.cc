@@ -206,7 +206,7 @@ const RuntimeRegistrar kTorchtitan{[] {
       "torchtitan",
       {},
       "torchtitan with torch.compile, since 2025: FSDP2, fused kernels and loss, every second "
-      "product recomputed under selective recomputation",
+      "GEMM recomputed under selective recomputation",
       "pytorch/torchtitan, docs and distributed/activation_checkpoint.py",
       torchtitan(),
       3,

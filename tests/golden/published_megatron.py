@@ -17,7 +17,7 @@ def korthikanti_layer(program, published):
     source = Source(
         'Reducing activation recomputation, table 4: one layer of 22B',
         'time',
-        'elementwise_rate, an assumption of every model, was chosen between this table and the one before',
+        'elementwise_efficiency, an assumption of every model, was chosen between this table and the one before',
     )
     for row in published['korthikanti_table4_layer_ms']['values']:
         # Three stages of one layer each, with the tables elsewhere: the middle one is the layer.

@@ -238,7 +238,7 @@ def zero_bubble_phases(program, published):
     source = Source(
         'Zero bubble, table 9: F, I and W of a stage',
         'time',
-        'three assumptions of every model: how fast GEMMs are (product_rate, half_rate_size, on W) and how fast elementwise kernels are (elementwise_rate, on F and I and on the next table)',
+        'three assumptions of every model: how fast GEMMs are (sustained_teraflops, half_size, on W) and how fast elementwise kernels are (elementwise_efficiency, on F and I and on the next table)',
     )
     models = {row['model']: row for row in published['zb_table3_models']['values']}
     for row in published['zb_table9_profiled_times_ms']['values']:

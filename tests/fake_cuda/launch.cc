@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned int kMaxThreads = 1024;  // per block
 constexpr unsigned int kWarp = 32;
 constexpr int kSharedUnasked = 48 << 10;  // bytes that a launch may use
-constexpr int kMostShared = 227 << 10;    // of a block
+constexpr int kMaxShared = 227 << 10;     // of a block
 
 struct Call {
   dim3 grid, block;
@@ -132,8 +132,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* on_host) {
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   return call("cudaFuncSetAttribute", [&] {
     if (kernels().count(kernel) == 0) return cudaErrorInvalidDeviceFunction;
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        value > kMostShared)
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > kMaxShared)
       return cudaErrorInvalidValue;
     allowed_shared()[{kernel, current_device()}] = value;
     return cudaSuccess;

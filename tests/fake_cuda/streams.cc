@@ -47,14 +47,13 @@ Stream& stream_of(cudaStream_t stream, const char* call) {
 
 void put(Stream& stream, Task task, Event* records) {
   if (stream.capture != nullptr) return capture_task(stream, std::move(task), records);
-  while (!stream.standing.empty() && has_ended(stream.standing.front()))
-    stream.standing.pop_front();
-  if (stream.standing.size() >= kMaxQueuedTasks)
-    await({stream.standing.front()}, "a call on a stream that is full");
+  while (!stream.queued.empty() && has_ended(stream.queued.front())) stream.queued.pop_front();
+  if (stream.queued.size() >= kMaxQueuedTasks)
+    await({stream.queued.front()}, "a call on a stream that is full");
   observe(task, stream);
   const Ticket ticket = start(std::move(task), stream.device, stream.after);
   stream.after = {ticket};
-  stream.standing.push_back(ticket);
+  stream.queued.push_back(ticket);
   if (records == nullptr) return;
   records->ticket = ticket;
   records->was_recorded = true;

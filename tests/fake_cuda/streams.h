@@ -49,7 +49,7 @@ struct Stream {
   std::int32_t device = 0;
   const GreenContext* context = nullptr;  ///< null: the whole device
   std::vector<Ticket> after = {};         ///< tickets that the next task waits for
-  std::deque<Ticket> standing = {};
+  std::deque<Ticket> queued = {};
   std::shared_ptr<Capture> capture = {};
   Front front = {};
   std::int64_t number = next_stream_number();

@@ -248,9 +248,9 @@ TEST(NcclLink, LastMessagesArriveAlthoughNothingCanBeSentAnyMore) {
   exec::SocketTransport link({0, 2}, std::move(connections));
   link.send(1, exec::MessageTag::kControl, blob_of("go on"));  // fails
   EXPECT_TRUE(link.is_gone(1));
-  const auto letters = link.poll(exec::MessageTag::kControl);
-  ASSERT_EQ(letters.size(), 1u);
-  EXPECT_EQ(text_of(letters[0].payload), "no room for 9 bytes");
+  const auto messages = link.poll(exec::MessageTag::kControl);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(text_of(messages[0].payload), "no room for 9 bytes");
 }
 
 TEST(NcclLink, WithoutRankZeroAnotherRankIsTheCoordinator) {

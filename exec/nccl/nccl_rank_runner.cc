@@ -113,15 +113,15 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
   } else {
     work = play_on_gpu(machine_, program_, job.durations, job.wait_mode);
   }
-  GpuRemoteHooks outside{std::bind_front(&NcclRankRunner::await_begin, this),
-                         std::bind_front(&NcclRankRunner::poll_peers, this),
-                         [this] { nccl_links_->abort(); }};
+  GpuRemoteHooks remote{std::bind_front(&NcclRankRunner::await_begin, this),
+                        std::bind_front(&NcclRankRunner::poll_peers, this),
+                        [this] { nccl_links_->abort(); }};
   return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
           begin,
           false,
           training_.has_value(),
           false,
-          std::move(outside)};
+          std::move(remote)};
 }
 
 /// Enqueues the work and the transfers of an instruction. If the ops only take time, the sender of

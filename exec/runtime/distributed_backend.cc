@@ -48,9 +48,9 @@ DistributedBackend::DistributedBackend(BackendRequest request, const Program& pr
       receivers_(find_receivers(program, here_)),
       copies_(request_.payload_codec, program, transport),
       protocol_(transport, request_.limits),
-      pool_(request_, program, make_outside()) {}
+      pool_(request_, program, make_remote_hooks()) {}
 
-RemoteHooks DistributedBackend::make_outside() {
+RemoteHooks DistributedBackend::make_remote_hooks() {
   return {here_, [this](InstructionId id, Nanos end) { notify(id, end); },
           [this](InstructionId copy) { move(copy); }, [this] { return poll(); }};
 }

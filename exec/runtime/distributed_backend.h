@@ -29,7 +29,7 @@ class DistributedBackend : public Backend {
   std::vector<RankResult> run_step() override;
 
  private:
-  RemoteHooks make_outside();
+  RemoteHooks make_remote_hooks();
   RankPart run_lanes();
   void notify(InstructionId id, Nanos end);
   void move(InstructionId copy);

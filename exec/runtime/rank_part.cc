@@ -55,7 +55,7 @@ RankPart read_part(const Blob& bytes) {
   result.spans = reader.read_all<Span>();
   part.arrivals = reader.read_all<Span>();
   result.reason = reader.read<AbortReason>();
-  for (auto stands = reader.read<std::size_t>(); stands > 0; --stands) {
+  for (auto count = reader.read<std::size_t>(); count > 0; --count) {
     BlockedAt& blocked = result.stopped.emplace_back();
     blocked.at = reader.read<InstructionId>();
     blocked.started = reader.read<bool>();

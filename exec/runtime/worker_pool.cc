@@ -119,8 +119,8 @@ AbortReason WorkerPool::await_idle() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = run_.progress();
   Clock::time_point seen_at = Clock::now();
-  const auto look = run_.has_remote() ? kMessagePollInterval : kStopPollInterval;
-  while (!idle_.wait_for(lock, look, [&] { return busy_ == 0; })) {
+  const auto interval = run_.has_remote() ? kMessagePollInterval : kStopPollInterval;
+  while (!idle_.wait_for(lock, interval, [&] { return busy_ == 0; })) {
     if (run_.has_remote()) {
       lock.unlock();
       run_.poll();

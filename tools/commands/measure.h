@@ -51,7 +51,7 @@ struct Measurement {
 };
 
 /// The inputs and flags of a run, and the processes of its backend. Every process takes the same
-/// steps; only the one that speaks() prints and writes.
+/// steps; only the coordinator prints and writes.
 struct RunContext {
   const PredictInputs& inputs;
   const RunOptions& run;

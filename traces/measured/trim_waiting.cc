@@ -10,7 +10,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Calls `visit(maker)` for every compute op whose result `id` needs, directly or by message.
+/// Calls `visit(producer)` for every compute op whose result `id` needs, directly or by message.
 template <class Visit>
 void for_each_producer(const Program& program, InstructionId id, Visit visit) {
   for (const InstructionId awaited : program.dependencies_of(id)) {

@@ -1,4 +1,4 @@
-// Collects samples, and mends ops.
+// Collects samples, and shortens ops.
 #include "sim/analysis/cause_evidence.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool CauseEvidence::is_slow(const Worker& worker) const {
   });
 }
 
-Mend CauseEvidence::shorten(std::span<const double> factors) const {
+Counterfactual CauseEvidence::shorten(std::span<const double> factors) const {
   using OpKey = std::tuple<std::size_t, std::int32_t, std::int32_t, OpKind>;
   std::vector<std::map<OpKey, double>> of_steps(steps.size());
   for (std::size_t at = 0; at < samples.size(); ++at) {

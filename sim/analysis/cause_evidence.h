@@ -25,7 +25,7 @@ struct CauseEvidence {
   /// Whether it is one of `slow_workers`.
   bool is_slow(const Worker& worker) const;
   /// Divides the durations of every sample's ops by its factor.
-  Mend shorten(std::span<const double> factors) const;
+  Counterfactual shorten(std::span<const double> factors) const;
 
   std::span<const ReplicatedStep> steps;
   std::vector<OpSample> samples;

@@ -12,9 +12,9 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Pauses count as presumed if mending them makes the step shorter by this fraction.
+/// Pauses count as presumed if removing them makes the step shorter by this fraction.
 constexpr double kPresumed = 0.005;
-/// Workers are one cause if mending all saves over this many times the sum of mending each.
+/// Workers are one cause if removing all saves over this many times the sum of removing each.
 constexpr double kHidden = 1.1;
 
 }  // namespace
@@ -22,35 +22,35 @@ constexpr double kHidden = 1.1;
 CauseList::CauseList(const CoupledSteps& coupled)
     : coupled_(coupled), steps_(coupled.steps()), replayed_(replay({})), base_times_(replayed_) {}
 
-std::vector<double> CauseList::replay(const std::vector<Mend>& mends) const {
-  return coupled_.replay(Waiting::kDropped, mends);
+std::vector<double> CauseList::replay(const std::vector<Counterfactual>& counterfactuals) const {
+  return coupled_.replay(Waiting::kDropped, counterfactuals);
 }
 
 double CauseList::replayed() const { return mean_of(replayed_); }
 
-std::vector<double> CauseList::replay_with(const Mend& mend) const {
-  std::vector<Mend> mends = base_;
-  mends.push_back(mend);
-  return replay(mends);
+std::vector<double> CauseList::replay_with(const Counterfactual& counterfactual) const {
+  std::vector<Counterfactual> counterfactuals = base_;
+  counterfactuals.push_back(counterfactual);
+  return replay(counterfactuals);
 }
 
-double CauseList::time_saved(const Mend& mend) const {
-  return mean_of(base_times_) - mean_of(replay_with(mend));
+double CauseList::time_saved(const Counterfactual& counterfactual) const {
+  return mean_of(base_times_) - mean_of(replay_with(counterfactual));
 }
 
-bool CauseList::add(const Cause& cause, const Mend& mend) {
-  if (!compare_with_base(cause, mend)) return false;
-  mends_.push_back(mend);
+bool CauseList::add(const Cause& cause, const Counterfactual& counterfactual) {
+  if (!compare_with_base(cause, counterfactual)) return false;
+  counterfactuals_.push_back(counterfactual);
   return true;
 }
 
-void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCause& all) {
-  mends_.push_back(all.mend);
+void CauseList::add_joined(std::span<const RemovableCause> singles, const RemovableCause& all) {
+  counterfactuals_.push_back(all.counterfactual);
   const std::size_t before = causes_.size();
   Nanos singly = 0;
-  for (const MendedCause& single : singles)
-    if (compare_with_base(single.cause, single.mend)) singly += causes_.back().saves;
-  if (singles.size() < 2 || !compare_with_base(all.cause, all.mend)) return;
+  for (const RemovableCause& single : singles)
+    if (compare_with_base(single.cause, single.counterfactual)) singly += causes_.back().saves;
+  if (singles.size() < 2 || !compare_with_base(all.cause, all.counterfactual)) return;
   const Cause joint = causes_.back();
   causes_.pop_back();
   if (static_cast<double>(joint.saves) <= kHidden * static_cast<double>(singly)) return;
@@ -58,9 +58,9 @@ void CauseList::add_joined(std::span<const MendedCause> singles, const MendedCau
   causes_.push_back(joint);
 }
 
-bool CauseList::compare_with_base(const Cause& cause, const Mend& mend) {
-  if (!add_compared(cause, base_times_, replay_with(mend))) return false;
-  causes_.back().presumed = mended_;
+bool CauseList::compare_with_base(const Cause& cause, const Counterfactual& counterfactual) {
+  if (!add_compared(cause, base_times_, replay_with(counterfactual))) return false;
+  causes_.back().presumed = removed_;
   return true;
 }
 
@@ -78,15 +78,15 @@ bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
   return true;
 }
 
-void CauseList::take_as_base(CauseKind kind, const Mend& mend) {
+void CauseList::take_as_base(CauseKind kind, const Counterfactual& counterfactual) {
   const double before = mean_of(base_times_);
-  base_.push_back(mend);
+  base_.push_back(counterfactual);
   base_times_ = replay(base_);
   // A slow worker may hide other causes without making the step longer itself; a pause does not.
   const bool matters =
       kind != CauseKind::kPause || before - mean_of(base_times_) >= kPresumed * mean_of(replayed_);
-  if (matters && std::find(mended_.begin(), mended_.end(), kind) == mended_.end())
-    mended_.push_back(kind);
+  if (matters && std::find(removed_.begin(), removed_.end(), kind) == removed_.end())
+    removed_.push_back(kind);
 }
 
 bool CauseList::has(CauseKind kind) const {
@@ -95,7 +95,7 @@ bool CauseList::has(CauseKind kind) const {
 }
 
 Nanos CauseList::find_saved_together() const {
-  return std::llround(mean_of(replay({with_gaps()})) - mean_of(replay(mends_)));
+  return std::llround(mean_of(replay({with_gaps()})) - mean_of(replay(counterfactuals_)));
 }
 
 std::vector<Cause> CauseList::rank() && {

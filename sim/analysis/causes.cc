@@ -26,7 +26,7 @@ void add_messages(CauseList& causes) {
   if (const std::optional<SlowLink> link = find_slow_link(causes.steps())) {
     Cause slow{CauseKind::kCommunication};
     slow.link = link;
-    const Mend usual = with_usual_link(*link);
+    const Counterfactual usual = with_usual_link(*link);
     if (causes.time_saved(usual) >= kOfOneLink * causes.time_saved(with_free_messages))
       causes.add(slow, usual);
   }

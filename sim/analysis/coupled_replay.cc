@@ -13,15 +13,15 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// The durations of a job's instructions. Those of one replica stand in their order.
-Durations with_mended(const JobProgram& job, const std::vector<Durations>& mended,
-                      Waiting waiting) {
+Durations join_durations(const JobProgram& job, const std::vector<Durations>& of_replicas,
+                         Waiting waiting) {
   Durations durations = job.durations;
-  std::vector<std::size_t> next(mended.size(), 0);
+  std::vector<std::size_t> next(of_replicas.size(), 0);
   for (std::size_t id = 0; id < durations.size(); ++id) {
     const InstructionOwner& owner = job.owners[id];
     if (owner.kind >= kOpKinds) continue;
     const auto replica = static_cast<std::size_t>(owner.replica);
-    const Nanos duration = mended[replica][next[replica]++];
+    const Nanos duration = of_replicas[replica][next[replica]++];
     const bool drops = owner.waits_for_receiver && waiting == Waiting::kDropped;
     durations[id] = drops ? std::min(duration, durations[id]) : duration;
   }
@@ -36,10 +36,11 @@ std::vector<Durations> as_measured(const ReplicatedStep& step) {
   return durations;
 }
 
-std::vector<Durations> mend_durations(std::span<const ReplicatedStep> steps, std::size_t at,
-                                      std::span<const Mend> mends) {
+std::vector<Durations> apply_counterfactuals(std::span<const ReplicatedStep> steps, std::size_t at,
+                                             std::span<const Counterfactual> counterfactuals) {
   std::vector<Durations> durations = as_measured(steps[at]);
-  for (const Mend& mend : mends) durations = mend(at, steps[at], std::move(durations));
+  for (const Counterfactual& apply : counterfactuals)
+    durations = apply(at, steps[at], std::move(durations));
   return durations;
 }
 
@@ -47,12 +48,14 @@ CoupledSteps::CoupledSteps(std::span<const ReplicatedStep> steps,
                            std::span<const std::vector<OuterWork>> works)
     : steps_(steps), programs_(make_job_programs(steps, works, collect_names(works))) {}
 
-std::vector<double> CoupledSteps::replay(Waiting waiting, std::span<const Mend> mends) const {
+std::vector<double> CoupledSteps::replay(Waiting waiting,
+                                         std::span<const Counterfactual> counterfactuals) const {
   std::vector<double> times;
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const JobProgram& job = programs_[at];
-    const Durations mended = with_mended(job, mend_durations(steps_, at, mends), waiting);
-    times.push_back(static_cast<double>(compute_makespan(simulate(job.program, mended))));
+    const Durations durations =
+        join_durations(job, apply_counterfactuals(steps_, at, counterfactuals), waiting);
+    times.push_back(static_cast<double>(compute_makespan(simulate(job.program, durations))));
   }
   return times;
 }

@@ -24,14 +24,15 @@ enum class Waiting : std::uint8_t { kKept, kDropped };
 /// The measured durations of every replica.
 std::vector<Durations> as_measured(const ReplicatedStep& step);
 
-/// Returns other durations for every replica of a step, the one at the index `at` of all. Mends can
-/// be applied one after the other.
-using Mend = std::function<std::vector<Durations>(std::size_t at, const ReplicatedStep& step,
-                                                  std::vector<Durations> durations)>;
+/// The durations that the replicas of a step would have without a cause; `at` is the index of the
+/// step. Counterfactuals can be applied one after the other.
+using Counterfactual = std::function<std::vector<Durations>(
+    std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations)>;
 
-/// The measured durations of every replica of the step at this index, mended in this order.
-std::vector<Durations> mend_durations(std::span<const ReplicatedStep> steps, std::size_t at,
-                                      std::span<const Mend> mends);
+/// The measured durations of every replica of the step at this index, after these counterfactuals
+/// in their order.
+std::vector<Durations> apply_counterfactuals(std::span<const ReplicatedStep> steps, std::size_t at,
+                                             std::span<const Counterfactual> counterfactuals);
 
 /// All replicas of every step. Refers to the steps.
 class CoupledSteps {
@@ -42,9 +43,10 @@ class CoupledSteps {
 
   std::span<const ReplicatedStep> steps() const { return steps_; }
 
-  /// The time of every step when its replicas are replayed with their measured durations, which are
-  /// mended in this order.
-  std::vector<double> replay(Waiting waiting, std::span<const Mend> mends) const;
+  /// The time of every step when its replicas are replayed with their measured durations, after
+  /// these counterfactuals in their order.
+  std::vector<double> replay(Waiting waiting,
+                             std::span<const Counterfactual> counterfactuals) const;
 
  private:
   std::span<const ReplicatedStep> steps_;

@@ -16,7 +16,7 @@ namespace {
 /// Gives every compute op the mean duration of the ops with the same key, over all replicas of the
 /// step.
 template <class KeyOf>
-Mend with_means(KeyOf key_of) {
+Counterfactual with_means(KeyOf key_of) {
   return [key_of](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     std::map<decltype(key_of(std::size_t{}, Op{})), Mean> means;
     for (std::size_t replica = 0; replica < step.size(); ++replica)
@@ -33,14 +33,14 @@ Mend with_means(KeyOf key_of) {
 
 }  // namespace
 
-Mend with_equal_stages(const ObservedStep& like) {
+Counterfactual with_equal_stages(const ObservedStep& like) {
   return with_means([like](std::size_t replica, const Op& op) {
     const std::int32_t stage = like.is_beside(op) ? op.stage : -1;
     return std::tuple(replica, op.kind, op.microbatch, op.slice, stage);
   });
 }
 
-Mend with_equal_lengths() {
+Counterfactual with_equal_lengths() {
   return with_means(
       [](std::size_t, const Op& op) { return std::tuple(op.kind, op.stage, op.slice); });
 }

@@ -1,4 +1,4 @@
-// Mends that give ops the mean time of a group, or make messages free.
+// Counterfactuals in which ops take the mean time of a group, or messages none.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace bubblescope::inline sim {
 
 /// Every op takes the mean of its kind and micro-batch over all stages. Stages beside the chain of
 /// `like` keep their times.
-Mend with_equal_stages(const ObservedStep& like);
+Counterfactual with_equal_stages(const ObservedStep& like);
 
 /// Every op takes the mean of its kind and stage over all micro-batches and replicas.
-Mend with_equal_lengths();
+Counterfactual with_equal_lengths();
 
 /// Messages between ranks take no time, nor do their posts and waits.
 std::vector<Durations> with_free_messages(std::size_t at, const ReplicatedStep& step,

@@ -48,11 +48,11 @@ void subtract_mean(OfMicrobatches& times) {
 using OfStages = std::map<std::int32_t, OfMicrobatches>;
 
 std::vector<OfStages> collect_deviations(std::span<const ReplicatedStep> steps,
-                                         std::span<const Mend> mends) {
+                                         std::span<const Counterfactual> counterfactuals) {
   std::vector<OfStages> all;
   for (std::size_t at = 0; at < steps.size(); ++at) {
     const ReplicatedStep& step = steps[at];
-    const std::vector<Durations> durations = mend_durations(steps, at, mends);
+    const std::vector<Durations> durations = apply_counterfactuals(steps, at, counterfactuals);
     for (std::size_t replica = 0; replica < step.size(); ++replica) {
       OfStages& stages = all.emplace_back();
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
@@ -92,8 +92,8 @@ std::optional<double> correlate_without(const std::vector<OfStages>& all,
 }  // namespace
 
 std::optional<double> correlate_lengths(std::span<const ReplicatedStep> steps,
-                                        std::span<const Mend> mends) {
-  const std::vector<OfStages> all = collect_deviations(steps, mends);
+                                        std::span<const Counterfactual> counterfactuals) {
+  const std::vector<OfStages> all = collect_deviations(steps, counterfactuals);
   std::optional<double> least = correlate_without(all, {});
   if (!least || all.front().size() < 2) return least;
   for (const auto& [stage, _] : all.front()) {

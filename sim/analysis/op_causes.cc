@@ -1,4 +1,4 @@
-// Mends ops by their samples, steps, stages and micro-batches.
+// Makes ops as long as usual, by their samples, steps, stages and micro-batches.
 #include "sim/analysis/op_causes.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
   std::vector<double> factors;
   for (std::size_t at = 0; at < excess.size(); ++at)
     factors.push_back(long_ops.are[at] ? excess[at] : 1);
-  const Mend usual = evidence.shorten(factors);
+  const Counterfactual usual = evidence.shorten(factors);
   causes.add(pauses, usual);
   causes.take_as_base(CauseKind::kPause, usual);
 }
@@ -113,9 +113,9 @@ void add_drift(CauseList& causes, const CauseEvidence& evidence) {
   change.factor = 1 + drift->change;
   change.steps = static_cast<std::int64_t>(drift->first_step);
   change.changed = drift->workers;
-  const Mend mend = evidence.shorten(find_drifted(*drift, evidence));
-  if (causes.add(change, mend) && !change.changed.empty() && change.factor > kClearlySlow)
-    causes.take_as_base(CauseKind::kDrift, mend);
+  const Counterfactual counterfactual = evidence.shorten(find_drifted(*drift, evidence));
+  if (causes.add(change, counterfactual) && !change.changed.empty() && change.factor > kClearlySlow)
+    causes.take_as_base(CauseKind::kDrift, counterfactual);
 }
 
 void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {
@@ -144,7 +144,7 @@ void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {
 }
 
 void add_variation(CauseList& causes) {
-  if (!causes.has(CauseKind::kSequenceLengths))  // which the same mend removes
+  if (!causes.has(CauseKind::kSequenceLengths))  // which the same counterfactual removes
     causes.add(Cause{CauseKind::kVariation}, with_equal_lengths());
 }
 

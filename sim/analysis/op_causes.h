@@ -21,8 +21,8 @@ void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence);
 /// Adds a stage with more or less work than others, and unequal sequence lengths.
 void add_unequal_work(CauseList& causes, const CauseEvidence& evidence);
 
-/// Adds ops that differ without a pattern, unless unequal micro-batches are a cause, whose mend is
-/// the same.
+/// Adds ops that differ without a pattern, unless unequal micro-batches are a cause, which the same
+/// counterfactual removes.
 void add_variation(CauseList& causes);
 
 }  // namespace bubblescope::inline sim

@@ -88,7 +88,7 @@ void for_each_gap(const ObservedStep& step, Visit visit) {
 
 }  // namespace
 
-Mend with_gaps(std::optional<GapKind> without) {
+Counterfactual with_gaps(std::optional<GapKind> without) {
   return [without](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       for_each_gap(step[replica],

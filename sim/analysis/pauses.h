@@ -23,7 +23,7 @@ enum class GapKind : std::uint8_t { kLaunch, kPause, kUnseenMessage };
 
 /// Adds each op's gap to its own time, but for those of the kind `without`. With all gaps, ops end
 /// when they did.
-Mend with_gaps(std::optional<GapKind> without = {});
+Counterfactual with_gaps(std::optional<GapKind> without = {});
 
 /// The total of the gaps of a kind on each rank, over all steps.
 std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind);

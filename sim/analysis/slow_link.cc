@@ -48,7 +48,7 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   return slowest;
 }
 
-Mend with_usual_link(const SlowLink& link) {
+Counterfactual with_usual_link(const SlowLink& link) {
   return [link](std::size_t, const ReplicatedStep& step, std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica) {
       if (link.replica && static_cast<std::size_t>(*link.replica) != replica) continue;

@@ -23,6 +23,6 @@ struct SlowLink {
 std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps);
 
 /// No message of the link, there and back, takes longer than usual.
-Mend with_usual_link(const SlowLink& link);
+Counterfactual with_usual_link(const SlowLink& link);
 
 }  // namespace bubblescope::inline sim

@@ -26,11 +26,12 @@ constexpr std::size_t kQuarter = 25;  ///< of the workers: fewer may be fast in 
 using Table = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
 
 /// The computing time of every worker in every step.
-Table sum_times(std::span<const ReplicatedStep> steps, std::span<const Mend> mends) {
+Table sum_times(std::span<const ReplicatedStep> steps,
+                std::span<const Counterfactual> counterfactuals) {
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
   Table times(steps.front().size() * ranks, std::vector<double>(steps.size(), 0));
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const std::vector<Durations> durations = mend_durations(steps, step, mends);
+    const std::vector<Durations> durations = apply_counterfactuals(steps, step, counterfactuals);
     for (std::size_t replica = 0; replica < steps[step].size(); ++replica)
       steps[step][replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         times[replica * ranks + static_cast<std::size_t>(one.rank)][step] +=
@@ -136,10 +137,11 @@ std::vector<double> relative_to_fast(std::vector<double> relative_times, double 
 }  // namespace
 
 std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
-                                       std::span<const Mend> mends) {
+                                       std::span<const Counterfactual> counterfactuals) {
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
   if (steps.size() < kFewestSteps || ranks < 2) return {};
-  const Table relative_times = relate_to_ranks(relative_to_usual(sum_times(steps, mends)), ranks);
+  const Table relative_times =
+      relate_to_ranks(relative_to_usual(sum_times(steps, counterfactuals)), ranks);
   const double least = std::max(kSlowRelativeTime, find_least_unusual(relative_times));
   std::vector<SlowSteps> found;
   for (std::size_t worker = 0; worker < relative_times.size(); ++worker) {
@@ -169,10 +171,10 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
 }
 
 CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
-                                       std::span<const Mend> mends) {
+                                       std::span<const Counterfactual> counterfactuals) {
   CommonSlowSteps slow;
   if (steps.size() < 2) return slow;
-  const Table relative = relative_to_usual(sum_times(steps, mends));
+  const Table relative = relative_to_usual(sum_times(steps, counterfactuals));
   Table of_steps(steps.size());  // [step][worker]
   std::vector<double> medians;   // [step]
   for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -198,7 +200,7 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
   return slow;
 }
 
-Mend with_usual_time(const CommonSlowSteps& slow) {
+Counterfactual with_usual_time(const CommonSlowSteps& slow) {
   return [slow](std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations) {
     const std::vector<double>& relative_times = slow.relative_times[at];
     if (relative_times.empty()) return durations;
@@ -215,7 +217,7 @@ Mend with_usual_time(const CommonSlowSteps& slow) {
   };
 }
 
-Mend with_usual_time(const SlowSteps& slow) {
+Counterfactual with_usual_time(const SlowSteps& slow) {
   return [slow](std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations) {
     const double relative_time = slow.relative_times[at];
     const auto replica = static_cast<std::size_t>(slow.worker.replica);

@@ -29,10 +29,10 @@ struct SlowSteps {
   bool grows = false;  ///< whether its relative time grows from step to step
 };
 
-/// The workers that lose the most time come first. `mends` are applied before. None if there are
-/// fewer than four steps, or one rank.
+/// The workers that lose the most time come first. `counterfactuals` are applied before. None if
+/// there are fewer than four steps, or one rank.
 std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
-                                       std::span<const Mend> mends);
+                                       std::span<const Counterfactual> counterfactuals);
 
 /// The steps in which more than three quarters of the workers are slow.
 struct CommonSlowSteps {
@@ -43,14 +43,14 @@ struct CommonSlowSteps {
   bool are_first = false;  ///< whether they are the first steps
 };
 
-/// `mends` are applied before. None if there is only one step.
+/// `counterfactuals` are applied before. None if there is only one step.
 CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
-                                       std::span<const Mend> mends);
+                                       std::span<const Counterfactual> counterfactuals);
 
 /// Makes every worker as fast as in the other steps.
-Mend with_usual_time(const CommonSlowSteps& slow);
+Counterfactual with_usual_time(const CommonSlowSteps& slow);
 
 /// Makes the worker as fast as in its other steps.
-Mend with_usual_time(const SlowSteps& slow);
+Counterfactual with_usual_time(const SlowSteps& slow);
 
 }  // namespace bubblescope::inline sim

@@ -101,21 +101,21 @@ std::vector<Cause> Workers::slow(double chance) const {
   return causes;
 }
 
-Mend Workers::mend(const Cause& cause) const {
-  std::set<Worker> mended(cause.changed.begin(), cause.changed.end());
-  if (mended.empty()) mended.insert({cause.replica, cause.rank});
-  return
-      [this, mended](std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations) {
-        for (std::size_t replica = 0; replica < step.size(); ++replica)
-          step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-            const Worker worker{static_cast<std::int32_t>(replica), one.rank};
-            if (!mended.contains(worker)) return;
-            const double slower = (factor(replica, one.op) - 1) * share_of_step(worker, at);
-            durations[replica][id] =
-                std::llround(static_cast<double>(durations[replica][id]) / (1 + slower));
-          });
-        return durations;
-      };
+Counterfactual Workers::with_usual_speed(const Cause& cause) const {
+  std::set<Worker> workers(cause.changed.begin(), cause.changed.end());
+  if (workers.empty()) workers.insert({cause.replica, cause.rank});
+  return [this, workers](std::size_t at, const ReplicatedStep& step,
+                         std::vector<Durations> durations) {
+    for (std::size_t replica = 0; replica < step.size(); ++replica)
+      step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
+        const Worker worker{static_cast<std::int32_t>(replica), one.rank};
+        if (!workers.contains(worker)) return;
+        const double slower = (factor(replica, one.op) - 1) * share_of_step(worker, at);
+        durations[replica][id] =
+            std::llround(static_cast<double>(durations[replica][id]) / (1 + slower));
+      });
+    return durations;
+  };
 }
 
 double Workers::share_of_step(const Worker& worker, std::size_t step) const {

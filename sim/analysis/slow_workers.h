@@ -31,9 +31,9 @@ class Workers {
   std::vector<Cause> slow(double chance) const;
 
   /// Makes this worker, or all that the cause has, as fast as the others. A worker that is slower
-  /// in some steps than in others, as a device is that throttles, is mended by as much in each.
+  /// in some steps than in others, as a device is that throttles, becomes as much faster in each.
   /// Refers to the workers.
-  Mend mend(const Cause& cause) const;
+  Counterfactual with_usual_speed(const Cause& cause) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;

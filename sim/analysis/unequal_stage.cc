@@ -27,12 +27,13 @@ double median_of(const std::map<std::int32_t, double>& work) {
 
 }  // namespace
 
-Cause find_unequal_stage(std::span<const ReplicatedStep> steps, std::span<const Mend> mended) {
+Cause find_unequal_stage(std::span<const ReplicatedStep> steps,
+                         std::span<const Counterfactual> counterfactuals) {
   std::map<std::int32_t, double> work;
   std::map<std::int32_t, std::int32_t> rank_of;
   for (std::size_t at = 0; at < steps.size(); ++at) {
     const ReplicatedStep& step = steps[at];
-    const std::vector<Durations> durations = mend_durations(steps, at, mended);
+    const std::vector<Durations> durations = apply_counterfactuals(steps, at, counterfactuals);
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
         if (step[replica].is_beside(one.op)) return;

@@ -8,8 +8,10 @@
 
 namespace bubblescope::inline sim {
 
-/// The stage with the most work in steps that are mended first, or the one with the least where
-/// that is farther from the others, and its work relative to the mean over the stages.
-Cause find_unequal_stage(std::span<const ReplicatedStep> steps, std::span<const Mend> mended);
+/// The stage with the most work in steps to which these counterfactuals are applied first, or the
+/// one with the least where that is farther from the others, and its work relative to the mean over
+/// the stages.
+Cause find_unequal_stage(std::span<const ReplicatedStep> steps,
+                         std::span<const Counterfactual> counterfactuals);
 
 }  // namespace bubblescope::inline sim

@@ -1,4 +1,4 @@
-// Mends slow workers, those that hide each other together.
+// Makes slow workers as fast as usual, those that hide each other together.
 #include "sim/analysis/worker_causes.h"
 
 #include <algorithm>
@@ -14,16 +14,17 @@ namespace {
 
 constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 
-/// Adds workers as one cause if they hide each other, else one by one. Returns the mend of all.
-Mend add_together(CauseList& causes, const CauseEvidence& evidence,
-                  const std::vector<Cause>& workers) {
-  std::vector<MendedCause> singles;
+/// Adds workers as one cause if they hide each other, else one by one. Returns the
+/// counterfactual of all.
+Counterfactual add_together(CauseList& causes, const CauseEvidence& evidence,
+                            const std::vector<Cause>& workers) {
+  std::vector<RemovableCause> singles;
   for (std::size_t at = 0; at < workers.size() && at < kMaxSingleWorkers; ++at)
-    singles.push_back({workers[at], evidence.workers->mend(workers[at])});
+    singles.push_back({workers[at], evidence.workers->with_usual_speed(workers[at])});
   const Cause all = join_workers(workers, evidence.steps.front().front().program.ranks);
-  const Mend mend = evidence.workers->mend(all);
-  causes.add_joined(singles, {all, mend});
-  return mend;
+  const Counterfactual counterfactual = evidence.workers->with_usual_speed(all);
+  causes.add_joined(singles, {all, counterfactual});
+  return counterfactual;
 }
 
 }  // namespace
@@ -45,9 +46,9 @@ void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence)
     cause.all_steps = std::ssize(evidence.steps);
     cause.is_at_times = true;
     cause.grows = slow.grows;
-    const Mend mend = with_usual_time(slow);
-    if (!causes.add(cause, mend)) continue;
-    causes.take_as_base(CauseKind::kWorker, mend);
+    const Counterfactual counterfactual = with_usual_time(slow);
+    if (!causes.add(cause, counterfactual)) continue;
+    causes.take_as_base(CauseKind::kWorker, counterfactual);
     ++count;
   }
 }

@@ -93,7 +93,7 @@ TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   EXPECT_EQ(report.replayed - worker.saves, 330);
 }
 
-// All four workers of replica 1 are slow. None is an unequal stage, and mending one of them alone
+// All four workers of replica 1 are slow. None is an unequal stage, and removing one of them alone
 // would save next to nothing.
 TEST(Causes, ASlowReplicaIsOneCause) {
   const RecordedStep step = recorded(even);
@@ -112,9 +112,9 @@ TEST(Causes, ASlowReplicaIsOneCause) {
   EXPECT_EQ(report.saved_together, replica.saves);
 }
 
-// Each worker is mended once where all causes are removed at once. Then micro-batch 7, which takes
+// Each worker is removed once where all causes are removed at once. Then micro-batch 7, which takes
 // three times as long, makes the mean of all 1.25 times theirs: 11 * (10 + 20) * 1.25 = 412.5.
-TEST(Causes, SlowWorkersAreMendedOnceInAll) {
+TEST(Causes, SlowWorkersAreRemovedOnceInAll) {
   const auto long_last = [](const Op& op) { return op.microbatch == 7 ? 3.0 : 1.0; };
   const RecordedStep step = recorded(long_last, 1000);
   const RecordedStep late = recorded([&](const Op& op) { return 1.5 * long_last(op); }, 1000);
@@ -125,7 +125,8 @@ TEST(Causes, SlowWorkersAreMendedOnceInAll) {
   EXPECT_EQ(report.replayed - report.saved_together, 412'500);
 }
 
-// Three of its workers: stage 2 is as large as the others, although mending it alone saves nothing.
+// Three of its workers: stage 2 is as large as the others, although removing it alone saves
+// nothing.
 TEST(Causes, SlowWorkersAreNoUnequalStagesHoweverMany) {
   const RecordedStep step = recorded_in_chunks(even);
   const RecordedStep late =
@@ -348,7 +349,7 @@ class TwoReplicas {
 
 double slow_second_stage(const Op& op) { return op.stage == 1 ? 1.25 : 1.0; }
 
-// Mending a worker gains nothing while the step waits for another replica.
+// Removing a slow worker gains nothing while the step waits for another replica.
 TEST(Causes, AWorkerCostsNoMoreThanItsReplicaIsLast) {
   const CauseReport alone = TwoReplicas(slow_second_stage).causes();
   const Cause* worker = find(alone, CauseKind::kWorker);

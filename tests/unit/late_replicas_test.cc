@@ -96,7 +96,7 @@ TEST(LateReplicas, MarksTellWhereTheFirstStepStarts) {
   EXPECT_EQ(cause->saves, 15 * kMilli);
 }
 
-TEST(LateReplicas, SeveralAreMendedTogether) {
+TEST(LateReplicas, SeveralAreRemovedTogether) {
   Job job(5);
   for (int step = 0; step < 3; ++step) job.add_step({0, 30 * kMilli, 0, 30 * kMilli, 0});
   const std::optional<Cause> cause = job.find();

@@ -193,7 +193,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::vector<std::string> names;
   for (const Unread& file : unread) {
     if (!may_be_left_out(file, names_of_traces))
-      throw Error(fmt::format("{}; it lies among the traces of {}: mend it, or move it elsewhere",
+      throw Error(fmt::format("{}; it lies among the traces of {}: repair it, or move it elsewhere",
                               file.reason, folder));
     names.push_back(file_name(file.path));
   }

@@ -154,8 +154,8 @@ std::string slowdown_text(const Iterations& iterations) {
   if (slowdown.slowest_workers > 1)
     workers = fmt::format("the {} slowest workers", slowdown.slowest_workers);
   text += fmt::format(
-      "; of the difference, mending {}\n"
-      "          takes away {:.0f} %, mending the last rank{} {:.0f} %\n",
+      "; of the difference, fixing {}\n"
+      "          takes away {:.0f} %, fixing the last rank{} {:.0f} %\n",
       workers, 100 * std::clamp(slowdown.worker_share, 0.0, 1.0),
       replicated ? " of all replicas" : "", 100 * std::clamp(slowdown.last_stage_share, 0.0, 1.0));
   return text + describe_shorter(iterations);

@@ -29,6 +29,11 @@ class Ranges {
   }
 
   bool empty() const { return ranges_.empty(); }
+  std::int64_t count() const {
+    std::int64_t count = 0;
+    for (const auto& [first, last] : ranges_) count += last - first + 1;
+    return count;
+  }
   bool are_several() const {
     return ranges_.size() > 1 || (!empty() && ranges_[0].first < ranges_[0].second);
   }
@@ -98,21 +103,29 @@ std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
   return all;
 }
 
-std::string describe_missing(const Known& known, std::int32_t replica, bool are_several) {
-  std::string whole = known.is_pipeline ? "pipeline" : "job";
-  if (known.is_pipeline && are_several)
-    whole += fmt::format(" that begins on rank {} of the job", replica);
-  const auto [given, missing] = divide(known.ranks, known.peers);
-  if (known.unnumbered > 0)
-    return fmt::format("of the {} ranks of the {} only {} have a trace", known.peers, whole,
-                       static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered);
-  return fmt::format(
-      "of the {} ranks of the {} the traces of {} are given and those of {} are missing",
-      known.peers, whole, given.text(), missing.text());
+/// "2 of the 4 ranks of the job have no trace"
+std::string describe_untraced(std::int64_t untraced, const std::string& all) {
+  return fmt::format("{} of the {} {} no trace", untraced, all, untraced == 1 ? "has" : "have");
 }
 
-bool lacks_ranks(const Known& known) {
-  return known.peers > static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
+/// "2 of the 4 ranks of the job have no trace: 1, 3"
+std::string describe_untraced(const Ranges& untraced, const std::string& all) {
+  return fmt::format("{}: {}", describe_untraced(untraced.count(), all), untraced.text());
+}
+
+std::int64_t count_traced(const Known& known) {
+  return static_cast<std::int64_t>(known.ranks.size()) + known.unnumbered;
+}
+
+bool lacks_ranks(const Known& known) { return known.peers > count_traced(known); }
+
+std::string describe_missing(const Known& known, std::int32_t replica, bool are_several) {
+  std::string all =
+      fmt::format("{} ranks of the {}", known.peers, known.is_pipeline ? "pipeline" : "job");
+  if (known.is_pipeline && are_several)
+    all += fmt::format(" that begins on rank {} of the job", replica);
+  if (known.unnumbered > 0) return describe_untraced(known.peers - count_traced(known), all);
+  return describe_untraced(divide(known.ranks, known.peers).missing, all);
 }
 
 /// Compares the ranks with the number that the files state.
@@ -242,37 +255,34 @@ std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,
   std::set<std::int32_t> pipelines;
   for (const ObservedOp& observed : trace.ops) pipelines.insert(observed.replica);
   const std::int64_t traced = std::ssize(pipelines) + left_out;
-  const std::string meaning = std::string(": ") + kUnseenReplicas;
   if (count > traced) {
-    if (!states_places || std::ssize(given) != traced)
-      return fmt::format("of the {} data-parallel replicas of the job only {} have traces{}", count,
-                         traced, meaning);
-    const auto [present, missing] = divide(given, count);
-    return fmt::format(
-        "of the {} data-parallel replicas of the job the traces of {} are given and those of {} "
-        "are missing{}",
-        count, present.text(), missing.text(), meaning);
+    const std::string all = fmt::format("{} data-parallel replicas of the job", count);
+    const bool are_known = states_places && std::ssize(given) == traced;
+    return fmt::format("{}; {}",
+                       are_known ? describe_untraced(divide(given, count).missing, all)
+                                 : describe_untraced(count - traced, all),
+                       kUnseenReplicas);
   }
   if (count > 0 || outsiders == 0) return {};
   const Recorder& first = trace.recorders.front();
   if (traced * first.peers >= outsiders + first.peers) return {};
   return fmt::format(
       "the job has {} ranks, of which those of {} pipeline{} of {} are given; if the others are "
-      "replicas, and not tensor-parallel peers of these{}",
-      outsiders + first.peers, traced, traced > 1 ? "s" : "", first.peers, meaning);
+      "replicas, and not tensor-parallel peers of these, {}",
+      outsiders + first.peers, traced, traced > 1 ? "s" : "", first.peers, kUnseenReplicas);
 }
 
 std::string describe_report_of_some(const std::string& missing) {
   return missing +
-         ": the ops of the others, their order, times and busy times, are shown as recorded and "
+         "; the ops of the others, their order, times and busy times, are shown as recorded and "
          "under the ranks' own numbers; what they waited for is unknown, so there is no bubble, "
          "no cause of idle time, no slowdown and no prediction; give the traces of all ranks";
 }
 
 std::string describe_refusal_of_some(const std::string& missing, const std::string& why) {
   return fmt::format(
-      "{}, and without them the others make no step that could be shown ({}); give the traces of "
-      "all ranks",
+      "{}; without their traces the others make no step that could be shown ({}); give the traces "
+      "of all ranks",
       missing, why);
 }
 

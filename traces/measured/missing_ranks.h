@@ -13,10 +13,9 @@
 
 namespace bubblescope::traces {
 
-/// Says which ranks have traces and which have none: "of the 4 ranks of the job the traces of 0, 2
-/// are given and those of 1, 3 are missing". Files may state how many ranks there are; where they
-/// do not, a stage that no trace runs shows that one is missing, or a rank between those that are
-/// given. nullopt where no rank is known to be missing.
+/// Says which ranks have no trace: "2 of the 4 ranks of the job have no trace: 1, 3". Files may
+/// state how many ranks there are; where they do not, a stage that no trace runs shows that one is
+/// missing, or a rank between those that are given. nullopt where no rank is known to be missing.
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
 
 /// Pipelines of which some ranks have no trace, although others are whole.

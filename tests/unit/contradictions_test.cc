@@ -126,7 +126,7 @@ TEST(Contradictions, KernelsOfAStreamFollowEachOther) {
 }
 
 TEST(Contradictions, ALaunchedKernelStartsOnAFreeDevice) {
-  EXPECT_TRUE(has(with_kernels(4500, 500).find(), "stands still"));
+  EXPECT_TRUE(has(with_kernels(4500, 500).find(), "is idle"));
 }
 
 TEST(Contradictions, LaunchesAndKernelsBelongTogether) {

@@ -178,7 +178,7 @@ TEST_F(NsysFrameworks, MissingRanksAreReported) {
   if (write("c.sqlite", events).empty()) GTEST_SKIP() << "there is no libsqlite3";
   EXPECT_NE(objection_to(0, 1).find("further ranks are missing"), std::string::npos)
       << objection_to(0, 1);
-  EXPECT_NE(objection_to(2, 3).find("receives from a rank before it"), std::string::npos)
+  EXPECT_NE(objection_to(2, 3).find("receives from the rank before it"), std::string::npos)
       << objection_to(2, 3);
 }
 

@@ -103,7 +103,7 @@ TEST_F(NsysMessages, RanksThatAreMissingAtTheEndsAreFaults) {
         assemble({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
     EXPECT_EQ(first_fault(whole), "");
     const traces::AssembledSteps last = assemble({"rank1.sqlite", "rank2.sqlite", "rank3.sqlite"});
-    EXPECT_NE(first_fault(last).find("receives from a rank before it"), std::string::npos)
+    EXPECT_NE(first_fault(last).find("receives from the rank before it"), std::string::npos)
         << first_fault(last);
     const traces::AssembledSteps first = assemble({"rank0.sqlite", "rank1.sqlite", "rank2.sqlite"});
     EXPECT_NE(first_fault(first).find("further ranks are missing"), std::string::npos)

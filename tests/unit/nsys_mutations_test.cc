@@ -286,7 +286,7 @@ TEST_F(NsysMutations, ALostRankIsSaid) {
     bool has_messages;
     Outcome by_rank = Outcome::kRight;  ///< of a file per rank, none of which is lost
   };
-  // All ranks of GPipe do the same, so that nothing tells their order. Stages of one rank can be
+  // All ranks of GPipe do the same, so that nothing shows their order. Stages of one rank can be
   // told apart only beside the other ranks.
   std::map<Outcome, int> count;
   for (const Recorded& one :

@@ -48,7 +48,7 @@ constexpr const char* kAnalyzeExample =
     "with such NVTX ranges, or what --save or --timeline wrote. Several files are\n"
     "the ranks of one pipeline, or more iterations. Where names are your own,\n"
     "--rules FILE says what they mean. A log with Megatron-LM's or DeepSpeed's\n"
-    "timers is reported as far as it tells. docs/traces.md has all formats.\n"
+    "timers is reported as far as they allow. docs/traces.md has all formats.\n"
     "example: what would this run take with another schedule?\n"
     "  bubblescope analyze trace/ --try zb-h1,interleaved -m 8,16 --split-b 0.5\n";
 

@@ -59,7 +59,7 @@ bool sends_after_pairs(const std::vector<std::vector<ObservedOp>>& lanes,
   return any;
 }
 
-/// The ranks without an op, and the stages that they must have run; empty where nothing tells.
+/// The ranks without an op, and the stages that they must have run; empty where nothing shows them.
 StagesByRank find_missing(const std::vector<ObservedOp>& computes, std::int32_t ranks) {
   StagesByRank known;
   for (const ObservedOp& observed : computes) known[observed.recorder].insert(observed.op.stage);

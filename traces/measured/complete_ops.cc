@@ -138,7 +138,7 @@ ObservedTrace report_messages_at_ends(ObservedTrace trace) {
     const bool at_last = rank == last && !upstream && one_chunk;
     if (!at_first && !at_last) continue;
     trace.remarks.faults.push_back(fmt::format(
-        "rank {} {} a rank {} it, whose trace is missing: give the traces of all ranks", rank,
+        "rank {} {} the rank {} it, which has no trace; give the traces of all ranks", rank,
         is_send(observed.op.kind) ? "sends to" : "receives from", at_first ? "before" : "after"));
     break;
   }
@@ -158,7 +158,7 @@ bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std:
 }
 
 /// If all traces but one state their rank, the other one is of the rank that is left. If several do
-/// not, nothing tells which is which.
+/// not, nothing shows which is which.
 ObservedTrace take_free_ranks(ObservedTrace trace) {
   std::set<std::int32_t> taken;
   std::vector<Recorder*> open;
@@ -261,7 +261,7 @@ RankedTrace rank_recorders(ObservedTrace trace) {
     std::sort(warmups.rbegin(), warmups.rend());
   } else if (!are_on_one_host(trace) || !sort_by_first_forward(by_recorder, order)) {
     trace.remarks.doubts.emplace_back(
-        "nothing tells which rank of the pipeline each trace is of: they are taken in the order in "
+        "nothing shows which rank of the pipeline each trace is of: they are taken in the order in "
         "which they were given");
     std::iota(order.begin(), order.end(), std::size_t{0});
   }

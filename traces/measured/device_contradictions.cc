@@ -138,7 +138,7 @@ class DeviceCheck {
     }
     if (static_cast<double>(unusual) > kMaxStill * static_cast<double>(all))
       found_.push_back(fmt::format(
-          "within ops, the device stands still for {:.1f} % of the time although kernels were "
+          "within ops, the device is idle for {:.1f} % of the time although kernels were "
           "launched: kernels are missing, their times were changed, or the device ran something "
           "else",
           100.0 * static_cast<double>(unusual) / static_cast<double>(all)));

@@ -159,7 +159,7 @@ class Reader {
 
   [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {
     throw Error(fmt::format(
-        "{}: '{}' is one slice for two ops, and nothing tells where the forward ends and the "
+        "{}: '{}' is one slice for two ops, and nothing shows where the forward ends and the "
         "backward begins; give each op a slice of its own",
         file_, slice.name));
   }

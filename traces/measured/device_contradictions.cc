@@ -22,11 +22,11 @@ constexpr Nanos kMaxClockError = 1'000'000;
 constexpr Nanos kMaxOverlap = 200'000;
 /// A launched kernel begins within this time on a device that is free.
 constexpr Nanos kMaxDelay = 20'000;
-/// The share of the ops' time in which their device may stand still although work was launched,
-/// beyond what is usual for ops of their kind.
-constexpr double kMaxStill = 0.01;
-/// A standstill that is usual for a kind of op may be up to this share.
-constexpr double kMaxUsuallyStill = 0.1;
+/// The share of the ops' time for which their device may be idle although work was launched, beyond
+/// what is usual for ops of their kind.
+constexpr double kMaxIdle = 0.01;
+/// Idle time that is usual for a kind of op may be up to this share.
+constexpr double kMaxUsuallyIdle = 0.1;
 
 /// A kernel with the launch that led to it.
 struct Work {
@@ -36,10 +36,10 @@ struct Work {
 
 /// How an op uses its device.
 struct OpUse {
-  Nanos all = 0;    ///< from its first kernel to its last
-  Nanos still = 0;  ///< without work that was launched
+  Nanos all = 0;   ///< from its first kernel to its last
+  Nanos idle = 0;  ///< without work that was launched
 
-  double share() const { return static_cast<double>(still) / static_cast<double>(all); }
+  double share() const { return static_cast<double>(idle) / static_cast<double>(all); }
 };
 
 class DeviceCheck {
@@ -58,7 +58,7 @@ class DeviceCheck {
     if (works_.empty()) return {};
     check_pairs();
     check_times();
-    check_stillness();
+    check_idleness();
     check_strays();
     return std::move(found_);
   }
@@ -118,9 +118,9 @@ class DeviceCheck {
                       overlapping));
   }
 
-  /// Within an op, a device does not stand still while launched kernels wait for nothing. Ops of
-  /// one kind and stage are alike in this, and none does so for long.
-  void check_stillness() {
+  /// Within an op, a device is not idle while launched kernels wait for nothing. Ops of one kind
+  /// and stage are alike in this, and none is idle for long.
+  void check_idleness() {
     std::map<std::int64_t, std::vector<OpUse>> alike;
     add_uses(alike);
     Nanos unusual = 0;
@@ -129,14 +129,14 @@ class DeviceCheck {
       std::vector<double> shares;
       for (const OpUse& use : uses) shares.push_back(use.share());
       const double least = quantile(shares, 10);
-      const double expected = least > kMaxUsuallyStill ? 0 : least;
+      const double expected = least > kMaxUsuallyIdle ? 0 : least;
       for (const OpUse& use : uses) {
         unusual += std::max<Nanos>(
-            0, use.still - static_cast<Nanos>(expected * static_cast<double>(use.all)));
+            0, use.idle - static_cast<Nanos>(expected * static_cast<double>(use.all)));
         all += use.all;
       }
     }
-    if (static_cast<double>(unusual) > kMaxStill * static_cast<double>(all))
+    if (static_cast<double>(unusual) > kMaxIdle * static_cast<double>(all))
       found_.push_back(fmt::format(
           "within ops, the device is idle for {:.1f} % of the time although kernels were "
           "launched: kernels are missing, their times were changed, or the device ran something "
@@ -157,7 +157,7 @@ class DeviceCheck {
         OpUse& use = uses[*op];
         if (end && last == op) {
           const Nanos ready = std::max(*end, work.launch->call.end) + kMaxDelay;
-          use.still += std::max<Nanos>(0, span.start - ready);
+          use.idle += std::max<Nanos>(0, span.start - ready);
           use.all += std::max<Nanos>(0, span.start - *end);
         }
         use.all += std::max<Nanos>(0, span.end - std::max(span.start, end.value_or(span.start)));

@@ -15,8 +15,8 @@ bool is_after_cut(const ExtendedStep& step, InstructionId id) {
   return start_of(step, id) >= step.state.cut;
 }
 
-/// The instruction that is `copy` periods later than one of the short step. Before the period it is
-/// one of the short step as well, as long as that reaches.
+/// Maps an instruction of the short step to the one `copy` periods later; instructions before the
+/// period stay in the short step while it has them.
 ExtendedId shift(const ExtendedStep& step, InstructionId id, std::int64_t copy) {
   if (is_after_cut(step, id)) return {id, copy};
   while (copy > 0 && !step.state.is_in_period(start_of(step, id))) {

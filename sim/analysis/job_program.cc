@@ -177,7 +177,7 @@ class JobBuilder {
     }
   }
 
-  /// When the last of the workers comes to the work that is next in their queues.
+  /// The time at which the last of the workers begins the work that is next in their queues.
   Nanos find_latest_start(const std::vector<std::size_t>& members) const {
     Nanos latest = std::numeric_limits<Nanos>::min();
     for (const std::size_t member : members) {
@@ -187,8 +187,8 @@ class JobBuilder {
     return latest;
   }
 
-  /// A trace may show a collective of a worker from when it comes to it, waiting for the others
-  /// included: its own time is the one after `begin`, when the last of them has come.
+  /// A trace may record a collective from the moment its worker enters it; only the time after
+  /// `begin`, when the last worker has entered, is its own.
   void add_work(const OuterWork& work, const std::vector<InstructionId>& awaited, Nanos begin) {
     const auto name = std::lower_bound(names_.begin(), names_.end(), work.name) - names_.begin();
     Instruction instruction;

@@ -81,8 +81,8 @@ std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
   return read.late.find_cause(numbers_of(read.steps));
 }
 
-/// The communication outside the pipeline. The shortest time in a collective is its own only if the
-/// last replica that comes to it is given.
+/// The communication outside the pipeline. A collective's own time is known only if the last
+/// replica to enter it has a trace.
 std::vector<Cause> find_exposed_collectives(const traces::AssembledSteps& read) {
   if (read.lacks_replicas) return {};
   return traces::find_exposed_collectives(read.works, read.whole_steps);

@@ -24,8 +24,8 @@ std::optional<double> find_median_sm_mhz(const std::vector<const Measurement*>& 
 void scale_to_clock(std::vector<Timeline>& steps, const exec::MonitoredDevices& devices,
                     double sm_mhz);
 
-/// Returns the inputs with the ops of these ranks as long as they are at this clock; empty if the
-/// clock of their costs is not known, or is this one within a thousandth.
+/// Returns the inputs with the op times of these ranks scaled to this clock; empty if the clock of
+/// the costs is unknown or within a thousandth of it.
 std::optional<PredictInputs> at_clock(const PredictInputs& inputs, std::int32_t ranks,
                                       double sm_mhz);
 

@@ -284,7 +284,7 @@ CostTable parse_cost_file(std::string_view text, const std::string& file) {
                     "measured"});
   CostTable costs;
   costs.file = file;
-  // Each of these looks at what those before it have read, with which it may not go.
+  // Each reader may refuse its entry because of what the earlier ones have read.
   costs.parts.contention = read_lane_contention(root);
   read_stages(root, costs);
   read_measured_step(root, costs);

@@ -1,5 +1,5 @@
 // Group-interleaved 1F1B: interleaved with half the warm-up, which releases activations a
-// micro-batch earlier, and with each W directly after its I. With --offload it is PipeOffload. Wan
+// micro-batch earlier, and with each W directly after its I. With offload it is PipeOffload. Wan
 // et al., "PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization",
 // 2025.
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace {
 
 /// A micro-batch reads the newest weights when it enters a stage. Its gradient is then as many
 /// updates late as the stage has warm-up forwards. Replicas update together; reducing their
-/// gradients takes no time unless --optimizer local asks for it.
+/// gradients takes no time unless the optimizer is OptimizerMode::kLocal.
 Schedule build_pipedream(const ScheduleRequest& request) {
   Schedule schedule = build_round_robin(request);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)

@@ -18,7 +18,7 @@ enum class SearchForm : std::uint8_t {
 /// Caps every rank at the memory of `microbatches` micro-batches of its whole share.
 ScheduleRequest cap_microbatches(ScheduleRequest request, std::int64_t microbatches);
 
-/// Caps every rank at `chunks` chunks held until their W ends, regardless of --mem.
+/// Caps every rank at `chunks` chunks held until their W ends, whatever the memory model says.
 ScheduleRequest cap_chunks(ScheduleRequest request, std::int64_t chunks);
 
 /// Refuses caps that are too small for one micro-batch, for every such rank.

@@ -14,7 +14,7 @@ namespace bubblescope::schedules {
 
 /// The groups of micro-batches; the last one may be smaller.
 struct Groups {
-  std::int32_t size = 1;  ///< --microbatch-group-size, else the profile's default
+  std::int32_t size = 1;  ///< as requested, else the profile's default
   std::int32_t last = 1;  ///< the size of the last group
 };
 
@@ -32,7 +32,7 @@ std::vector<std::string> refuse_groups(const ScheduleRequest& request);
 ///   w = (v-1) g + min(steps (p-1-r), g + h)
 /// They reach the last chunk and add `steps` for each rank that follows. No rank may be more than g
 /// + h ahead of the last one, or they deadlock around the loop; groups that fill the loop never
-/// are. With --moe-overlap every rank is one more ahead.
+/// are. With a MoeOverlap every rank is one more ahead.
 std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t rank,
                                   std::int32_t steps);
 

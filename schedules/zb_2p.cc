@@ -8,9 +8,9 @@ namespace {
 /// The paper counts memory in M_B, of which I releases M_B - M_W. If all of it were held until W,
 /// the last rank could delay only 2p W's, and its bubble would be at least
 ///   (p-1) (F + I + 2c) - (2p-1) W
-/// which is more than the published rates. So unless --mem says when memory is released, I releases
-/// half of it. Reports count by --mem: with its default, which releases everything at W, a rank may
-/// hold more than 2p (docs/memory.md).
+/// which is more than the published rates. So unless the request's memory model says when memory is
+/// released, I releases half of it. Reports count by that model: with its default, which releases
+/// everything at W, a rank may hold more than 2p (docs/memory.md).
 ScheduleRequest with_double_cap(ScheduleRequest request) {
   const MemoryDelta held_until_weight_grad = MemoryModel{}.unit;
   MemoryDelta& unit = request.memory.unit;

@@ -1,4 +1,4 @@
-// Measures the rates of GEMMs on a device, for the file that `--gpu` reads.
+// Measures the rates of GEMMs on a device, for a file that describes it.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // A watchdog ends the program when MPI waits forever. MPI_Init and MPI_Finalize wait for all
 // processes and cannot be cancelled, so a process that is stopped or missing would hang the others.
 //
-//   after --timeout  "rank 2 does not answer: ...", if its process is on this host and stopped
-//   after 20 s       "a rank does not answer: ...", if no stopped process is found
+//   after the timeout  "rank 2 does not answer: ...", if its process is on this host and stopped
+//   after 20 s         "a rank does not answer: ...", if no stopped process is found
 #pragma once
 
 #include <condition_variable>

@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Less than an eighth of any --timeout with which a run can start.
+/// Less than an eighth of any timeout with which a run can start.
 constexpr std::chrono::milliseconds kBetween{100};
 
 }  // namespace

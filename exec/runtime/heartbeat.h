@@ -2,7 +2,7 @@
 // starts its timeout again.
 //
 // While steps run, StepProtocol sends heartbeats as instructions end. The class below sends them
-// from a thread of its own, for work between steps that may take longer than --timeout:
+// from a thread of its own, for work between steps that may take longer than the timeout:
 //
 //   const Heartbeat heartbeat(processes);
 //   train_serial_reference();

@@ -1,4 +1,4 @@
-// The kernels of one device, to be timed alone: what `calibrate --gpu` measures.
+// The kernels of one device, to be timed alone for a calibration.
 #pragma once
 
 #include <cstdint>

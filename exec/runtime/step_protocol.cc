@@ -14,7 +14,7 @@ namespace {
 /// remaining processes, so this must be short.
 constexpr Nanos kAbortGrace = 2'000'000'000;
 constexpr Nanos kShortAbortGrace = 400'000'000;
-/// The most heartbeats that a process sends per --timeout.
+/// The most heartbeats that a process sends per timeout.
 constexpr Nanos kHeartbeatsPerTimeout = 8;
 /// The minimum timeout for the beginning of a step. On a busy machine the processes reach it at
 /// different times.

@@ -6,8 +6,8 @@
 //   poll()            while the step runs: sends and receives heartbeats, receives aborts
 //   gather_parts()    notifies the others of an abort, if any, and collects every rank's result
 //
-// A process counts as dead if its connection ends, or if it does not answer within --timeout. After
-// an abort, answers are awaited for 2 s, or for 0.4 s after Ctrl-C.
+// A process counts as dead if its connection ends, or if it does not answer within the timeout.
+// After an abort, answers are awaited for 2 s, or for 0.4 s after Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class StepProtocol {
   PeerUpdate poll(std::uint64_t progress);
 
   /// Polls while this thread waits for something else. Throws Error once waiting is useless: after
-  /// an abort or a failure of another process, Ctrl-C, or --timeout without a message.
+  /// an abort or a failure of another process, Ctrl-C, or the timeout without a message.
   void watch();
 
   /// Why the step was aborted, unless it failed in this process.

@@ -8,7 +8,7 @@
 
 namespace bubblescope::schedules {
 
-/// The values of `--placement`.
+/// How a search places stages on ranks.
 enum class PlacementChoice : std::uint8_t {
   kLinear,       ///< one stage per rank
   kInterleaved,  ///< around the ranks, once per chunk

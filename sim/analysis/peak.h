@@ -20,7 +20,7 @@ struct BufferPeak {
 struct Peak {
   double chunks = 0;       ///< stage chunks whose activations are held
   double activations = 0;  ///< the same in micro-batches of the rank's whole share
-  double units = 0;        ///< in the unit of --mem
+  double units = 0;        ///< in the memory model's unit
   std::optional<Bytes> bytes;
   std::optional<InstructionId> at;     ///< the first to reach `chunks`
   std::optional<BufferPeak> outputs;   ///< held until their sends end, with a send budget

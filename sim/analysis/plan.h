@@ -55,7 +55,7 @@ struct Plan {
   Nanos mean_busy = 0;
   std::array<Nanos, kIdleCauses> mean_idle{};
   double peak_activations = 0;
-  double peak_units = 0;  ///< in the unit of --mem
+  double peak_units = 0;  ///< in the memory model's unit
   std::optional<Bytes> peak_bytes;
   std::optional<double> mfu;  ///< model FLOPs utilisation, a fraction
   std::optional<double> tokens_per_second;
@@ -71,7 +71,7 @@ struct Plan {
   double nanos_per_sample() const {
     return static_cast<double>(step) / static_cast<double>(configuration.samples());
   }
-  /// For the fullest rank: bytes if they are known, else the unit of --mem.
+  /// For the fullest rank: bytes if they are known, else the memory model's unit.
   double memory() const { return peak_bytes ? static_cast<double>(*peak_bytes) : peak_units; }
 };
 

@@ -27,7 +27,7 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 
 using Tokens = std::vector<std::string_view>;
 
-/// Splits a name into its words: "--micro-batch-size" into "micro", "batch" and "size".
+/// Splits a name into its words: "micro-batch-size" into "micro", "batch" and "size".
 Tokens tokens_of(std::string_view name) {
   Tokens tokens;
   for (std::size_t begin = 0; begin < name.size();) {

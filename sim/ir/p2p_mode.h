@@ -38,7 +38,7 @@ struct P2pRule {
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
 };
 
-/// "eager:2", "host-send": the form that --p2p-mode and files use.
+/// "eager:2", "host-send": the form in which users and files name a mode.
 std::string to_string(P2pMode mode, std::int32_t eager_slots);
 
 /// Parses the output of to_string(); empty for anything else.

@@ -46,7 +46,7 @@ RankOrder add_unshards(const RankOrder& order, PytorchRelease release,
 RankOrder add_reductions(const RankOrder& order);
 
 /// Whether each rank reduces its gradients by itself. False if the replicas of two pipelines reduce
-/// together, or if every update reduces: then --grad-reduction decides.
+/// together, or if every update reduces: then the GradReduction decides.
 bool reduces_by_rank(const Schedule& schedule);
 
 /// Adds both to the schedule as its `posted` cells, without idle cells; reductions only if

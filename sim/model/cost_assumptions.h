@@ -20,8 +20,8 @@ inline constexpr std::array<Named<MatrixType>, 3> kMatrixTypes{{
     {MatrixType::kFp8, "fp8"},
 }};
 
-/// Assumptions that are not in the devices' tables. A runtime sets them together, --assume each
-/// one, and --explain prints them.
+/// Assumptions that are not in the devices' tables. A runtime sets them together, assume() sets
+/// each one, and explain() prints them.
 struct CostAssumptions {
   double memory_efficiency =
       0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
@@ -101,7 +101,7 @@ struct CostAssumptions {
   double expert_imbalance = 1;  ///< tokens of the busiest expert rank over the mean
   /// Bytes moved per number to cast the inputs of 8-bit GEMMs: 2 read, 1 written, and 1 transposed.
   double cast_bytes = 4;
-  /// Each op of an overlapped pair hides the other's exchange (--overlap fused).
+  /// Each op of an overlapped pair hides the other's exchange (Overlap::kFused).
   bool pairs_hide_exchange = false;
   double slowdown = 1;  ///< of all compute: calibrates against a measured step
 

@@ -1,5 +1,5 @@
 // The table "Intervals" of docs/accuracy_steps.md. A test checks that both agree;
-// tests/golden/published_intervals.py --rows prints the rows.
+// tests/golden/published_intervals.py prints the rows.
 #include "sim/model/known_errors.h"
 
 #include <fmt/format.h>

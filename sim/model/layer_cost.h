@@ -51,7 +51,7 @@ struct ModelOnDevices {
   std::vector<std::int64_t> sequence_lengths = {};
   /// How the layers of every stage were chosen; nullopt: they were given, or none were tried.
   std::optional<SplitTrials> trials = {};
-  /// Choices of the user that no published run had: "--assume cast_bytes", "a slow rank".
+  /// Choices of the user that no published run had: "an order that ranks choose during the step".
   std::vector<std::string> replaced = {};
   std::vector<ReplacedAssumption> replaced_assumptions = {};  ///< those that matter join `replaced`
   std::optional<PartsOfModel> parts = {};                     ///< nullopt: ops are whole

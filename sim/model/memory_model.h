@@ -62,7 +62,7 @@ struct MemoryModel {
   Release release = Release::kWeightGrad;
   /// In millionths of the user's own unit, per chunk and times `unit_parts`.
   MemoryDelta unit{kWhole, 0, -kWhole};
-  std::int32_t unit_parts = 1;                ///< chunks that share one unit (--costs-per rank)
+  std::int32_t unit_parts = 1;                ///< chunks and slices that share one unit
   SavedFractions saved;                       ///< for stages that recompute
   std::vector<MemoryDelta> activation_bytes;  ///< [stage]; empty if no cost file gives bytes
   std::vector<Bytes> weight_bytes;            ///< [stage]: one copy of its weights; may be empty

@@ -28,8 +28,8 @@ namespace bubblescope::inline sim {
 PartTable make_model_parts(const ModelOnDevices& on, const Schedule& schedule,
                            const ModelStep& step);
 
-/// Parses a value of --parts: the name of an order, a list of parts such as F.attn,B.mlp, or
-/// "series" for no interleaving. Throws Error for other texts.
+/// Parses the name of an order, a list of parts such as F.attn,B.mlp, or "series" for no
+/// interleaving. Throws Error for other texts.
 PartsOfModel parse_model_parts(const std::string& text);
 
 }  // namespace bubblescope::inline sim

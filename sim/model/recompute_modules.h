@@ -1,5 +1,4 @@
-// The modules of a layer that its backward may recompute, by Megatron-Core's names
-// (--recompute-modules).
+// The modules of a layer that its backward may recompute, by Megatron-Core's names.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // Runtimes: frameworks by what they hide, fuse, shard and launch.
 //
 // A runtime sets together which communication is exposed, how gradients add up, what is sharded,
-// how long the host takes to launch a layer, and how well its kernels are fused. --runtime chooses
-// one; single flags and --assume replace what it sets.
+// how long the host takes to launch a layer, and how well its kernels are fused. What users set
+// singly replaces the runtime's choice.
 #pragma once
 
 #include <string>
@@ -21,23 +21,24 @@ struct RuntimeDef {
   std::string summary;
   std::string source;  ///< where its rules come from
   CostAssumptions assumptions = {};
-  std::int32_t zero_stage = 1;  ///< unless --zero says otherwise
+  std::int32_t zero_stage = 1;  ///< unless another is chosen
   bool pytorch = false;         ///< Parallelism::pytorch
   Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
   std::string errors_of = {};   ///< runtime whose published errors apply to it; empty: its own
-  bool names_modules = false;   ///< whether it has Megatron-Core's --recompute-modules
+  bool names_modules = false;   ///< whether it recomputes modules by Megatron-Core's names
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;
 
-/// The runtime of models without --runtime.
+/// The runtime of models for which none is chosen.
 inline constexpr std::string_view kDefaultRuntime = "megatron";
 
 /// The names of all assumptions.
 std::vector<std::string> list_assumptions();
 
-/// Sets one assumption, of the runtime's or of the device's kernels, by its name in --explain
-/// ("elementwise_traffic"). Throws Error for an unknown name and for a value below 0.
+/// Sets one assumption, of the runtime's or of the device's kernels, by its name in
+/// list_assumptions() ("elementwise_traffic"). Throws Error for an unknown name and for a value
+/// below 0.
 void assume(ModelOnDevices& on, std::string_view name, double value);
 
 /// The value that assume() would set; for a rate that a device does not state, 0. Throws Error for

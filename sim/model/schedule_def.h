@@ -75,21 +75,22 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank if the schedule fixes them; else --vpp decides, by default `default_chunks`.
+  /// Chunks per rank if the schedule fixes them; else users choose them, by default
+  /// `default_chunks`.
   std::optional<std::int32_t> implied_chunks = {};
   std::int32_t default_chunks = 1;  ///< 2 if the schedule with 1 has another name
-  std::int32_t default_slices = 1;  ///< the default of --slices
+  std::int32_t default_slices = 1;  ///< of a sequence, where users choose none
   std::int32_t implied_slices = 1;  ///< slices that the schedule creates itself
-  bool repeats_chunks = false;      ///< whether --vpp may be any multiple of the implied chunks
+  bool repeats_chunks = false;      ///< whether a rank may have any multiple of the implied chunks
   /// Whether its bubble without latency is at most 1F1B's here; empty: it does not say.
   std::function<bool(const ScheduleRequest&)> is_at_most_1f1b = {};
-  bool groups_microbatches = false;  ///< whether it takes --microbatch-group-size
+  bool groups_microbatches = false;  ///< whether it takes Shape::group_size
   bool needs_full_groups = false;  ///< whether a last group shorter than the ranks delays them all
-  bool slices_sequences = false;   ///< whether it takes --slices above 1
-  bool overlaps_experts = false;   ///< whether it takes --moe-overlap
+  bool slices_sequences = false;   ///< whether it takes more than one slice
+  bool overlaps_experts = false;   ///< whether it takes a MoeOverlap
   bool reads_costs = false;        ///< whether the order depends on costs and memory
-  bool replicates_stages = false;  ///< whether it takes --replicas
-  bool limits_in_flight = false;   ///< whether it takes --in-flight
+  bool replicates_stages = false;  ///< whether it takes replicas of stages
+  bool limits_in_flight = false;   ///< whether it takes ScheduleRequest::in_flight
   bool trains = true;              ///< whether it has backwards
   bool flushes = true;             ///< whether updates wait for every backward of the step
   bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer

@@ -43,7 +43,7 @@ struct Transformer {
   bool dropout = false;           ///< saves dropout masks for the backward (GPT style)
   std::int64_t vocabulary = 1;
   bool tied_embeddings = false;
-  std::int64_t sequence = 2048;     ///< tokens, unless --seq-length overrides it
+  std::int64_t sequence = 2048;     ///< tokens, by default
   std::int64_t position_table = 0;  ///< learned positions
   /// Multi-token prediction modules (arXiv 2412.19437, section 2.2): each has a projection of two
   /// hidden states to one, a layer like the last, and the main model's embedding and head.

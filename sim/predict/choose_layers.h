@@ -10,7 +10,7 @@
 // The shortest step that fits in memory decides; the balanced split stays unless another is
 // shorter.
 //
-//   llama3-8b, 1f1b --pp 8 -m 16      4 4 4 4 4 5 5 2   balanced, 2.631 s
+//   llama3-8b, 1f1b, p = 8, m = 16    4 4 4 4 4 5 5 2   balanced, 2.631 s
 //                                     5 5 4 4 4 4 4 2   its surplus on the first stages, 2.516 s
 #pragma once
 

@@ -1,4 +1,4 @@
-// The cost file of `--costs FILE`: durations per stage, messages, links and memory.
+// The cost file: durations per stage, messages, links and memory.
 // docs/cost_file.md has the whole schema.
 //
 //   {"format": "bubblescope-costs/1",

@@ -16,10 +16,10 @@ namespace bubblescope::traces {
 /// `like` names a preset; without it every key is required: "peak_teraflops" and
 /// "reachable_teraflops" (16-bit, dense), "memory" (a size), "memory_gigabytes_per_second",
 /// "per_node", "within_node", "between_nodes" and "host" (latency and one-way rate of a link).
-/// `calibrate --gpu` adds "measured_on", a text that is not read, and "gemms": the rates in 16 bits
-/// that it measured, each {"pass": "F", "rows": 4096, "inputs": 8192, "outputs": 1024,
-/// "teraflops": 610}; passes are F, I and W.
-/// Throws Error with the JSON pointer of the first fault.
+/// A calibration adds "measured_on", a text that is not read, and "gemms": the rates in 16 bits
+/// that it measured, each
+///   {"pass": "F", "rows": 4096, "inputs": 8192, "outputs": 1024, "teraflops": 610}
+/// where passes are F, I and W. Throws Error with the JSON pointer of the first fault.
 Gpu parse_gpu(std::string_view text, const std::string& file);
 Gpu read_gpu(const std::string& path);
 

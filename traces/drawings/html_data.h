@@ -1,4 +1,4 @@
-// The data of the --html page: json whose long lists are numbers in base64.
+// The data of the html page: json whose long lists are numbers in base64.
 //
 //   {"version":"0.1.0","command":"bubblescope simulate ...","kinds":[{"code":"F",...}],
 //    "causes":["warmup",...],"busyKinds":["F",...],

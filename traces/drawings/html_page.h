@@ -1,4 +1,4 @@
-// The --html page without its data: traces/drawings/html/, embedded in the program when it is
+// The html page without its data: traces/drawings/html/, embedded in the program when it is
 // built.
 #pragma once
 

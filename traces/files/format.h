@@ -48,7 +48,7 @@ struct FilePart {
   std::string content;
 };
 
-/// A way to write a schedule: `convert --to NAME`.
+/// A way to write a schedule, which its name chooses.
 struct ScheduleFormat {
   std::string name;
   std::vector<std::string> aliases;
@@ -85,7 +85,7 @@ struct ReportSet {
   std::vector<ChangeTable> changes = {};  ///< from the first step's run to the second one's
 };
 
-/// A way to write a step that was timed: `--trace`, `--svg`, `--timeline` and so on.
+/// A way to write a step that was timed: as a trace, a picture, a table and so on.
 struct TimelineFormat {
   std::string name;  ///< the flag without its dashes
   std::vector<std::string> aliases;

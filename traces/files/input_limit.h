@@ -11,8 +11,8 @@
 
 namespace bubblescope::traces {
 
-/// The maximum size of an unpacked file. It is global because one flag of the command line
-/// (--max-input) sets it and every reader obeys it.
+/// The maximum size of an unpacked file. It is global because the program sets it once and every
+/// reader obeys it.
 struct InputLimit {
   Bytes size = Bytes{4} << 30;
   /// Whether the user set the size: then only the size counts. Otherwise streams, whose size is

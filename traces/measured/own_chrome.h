@@ -8,7 +8,7 @@
 
 namespace bubblescope::traces {
 
-/// Whether --trace wrote the file, with the schedule in it.
+/// Whether we wrote the file, with the schedule in it.
 bool is_own_trace(const ChromeEvents& events);
 
 /// Returns the step as it was written. Throws Error for an illegal schedule, and for an op of the

@@ -1,5 +1,5 @@
-// Reads back what --timeline wrote. The csv has times but no dependencies, so the step is assembled
-// like any trace, with the messages of the file.
+// Reads back a timed step that was written as csv. The csv has times but no dependencies, so the
+// step is assembled like any trace, with the messages of the file.
 #include <fmt/format.h>
 
 #include <algorithm>

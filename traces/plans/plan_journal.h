@@ -2,7 +2,7 @@
 //
 // The first line states the question; each further line is the result of one configuration, in any
 // order:
-//   bubblescope-plan-journal/1 8c54…0e {"arguments":["--pp","4"],"fingerprint":"37…"}
+//   bubblescope-plan-journal/1 8c54…0e {"arguments":["--…","4"],"fingerprint":"37…"}
 //   91fa…c2 {"at":3,"refusal":"","excess":0.0,"plan":{"step_ns":52000000,…}}
 // Each line carries a checksum, so that truncated or corrupted lines are ignored. A journal is
 // data: its arguments state the question of the sweep, and cannot name a file to read or write.
@@ -26,7 +26,7 @@ struct PlanJournal {
   std::size_t size = 0;                     ///< in bytes, of all whole lines; 0: nothing is there
 };
 
-/// Returns what may be the name of a file in a word: all of FILE, and the end of --costs=FILE.
+/// Returns what may be the name of a file in a word: all of FILE, and the end of NAME=FILE.
 std::string file_of(const std::string& word);
 
 /// Digests arguments, the files that they name, and the program's version. Throws Error for "-",

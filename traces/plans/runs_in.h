@@ -8,11 +8,11 @@
 
 namespace bubblescope::traces {
 
-/// Whether the framework of a --profile ("pytorch", "megatron", ...) has the configuration's
+/// Whether the framework of a profile ("pytorch", "megatron", ...) has the configuration's
 /// schedule, names for the modules that it recomputes, and PyTorch's options where it needs them.
 bool runs_in(const Configuration& configuration, const std::string& framework);
 
-/// The frameworks that have the schedule, in the order of --profile. All releases of PyTorch have
+/// The frameworks that have the schedule, in the order of kProfiles. All releases of PyTorch have
 /// the same schedules and count as one.
 std::vector<std::string> frameworks_of(const Configuration& configuration);
 

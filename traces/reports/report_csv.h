@@ -1,4 +1,4 @@
-// The bubble report as a table: `--format csv`.
+// The bubble report as a table in csv.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@
 // come before lower_bound_ns, the most utilized first:
 //    "links":[{"name":"nic 0 out","bytes":8388608,"busy_ns":190000,"shared_ns":40000,
 //              "utilization":0.21},...]
-// With --arrivals, with noise, and with --sensitivity:
+// With arrivals, with noise, and with sensitivity:
 //    "serving":{"time_to_first_token":{"p50_ns":...,"p95_ns":...,"mean_ns":...,"max_ns":...},
 //     "time_to_first_token_ns":[...],"microbatches_per_second":...},
 //    "noise":{"seeds":1000,"p50_ns":...,"p95_ns":...,"mean_ns":...,"min_ns":...,"max_ns":...},

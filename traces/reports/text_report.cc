@@ -139,7 +139,7 @@ class RankTable {
                        [=](const RankReport& rank) { return rank.idle_by_cause[cause] != 0; });
   }
 
-  /// Adds peaks in micro-batches, and in the unit of --mem and in bytes where those differ.
+  /// Adds peaks in micro-batches, and in the memory model's unit and in bytes where those differ.
   void add_peaks(std::vector<TableColumn>& columns) const {
     const HighestPeak highest = find_highest_peak(report_);
     const bool own_unit = std::any_of(

@@ -1,5 +1,5 @@
-// Chakra execution traces, for ASTRA-sim: `convert --to chakra -o PREFIX` writes PREFIX.0.et,
-// PREFIX.1.et and so on, one per rank, which is what --workload-configuration=PREFIX reads.
+// Chakra execution traces: PREFIX.0.et, PREFIX.1.et and so on, one per rank, which is what
+// ASTRA-sim reads with --workload-configuration=PREFIX.
 //
 // A file is a GlobalMetadata followed by Nodes, each preceded by its length (schema 0.0.4,
 // schema/protobuf/et_def.proto of mlcommons/chakra). A compute op is a COMP_NODE; a message is a

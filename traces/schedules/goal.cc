@@ -1,5 +1,4 @@
-// GOAL text: `convert --to goal` for the LogGOPSim of ATLAHS, `--to goal-one-cpu` for the original
-// one.
+// GOAL text: the format goal is for the LogGOPSim of ATLAHS, goal-one-cpu for the original one.
 //
 //   // 1f1b: 2 ranks, 1 micro-batches, made by bubblescope
 //   // LogGOPSim -L 100000 -o 0 -g 0 -O 0 -G 0 -S 65535 -f FILE.bin (after txt2bin; nanoseconds)

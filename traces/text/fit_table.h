@@ -36,7 +36,7 @@ using FoldParts = std::function<TableColumn(const std::vector<std::string>& head
 FittedTable draw_table(const std::vector<TableColumn>& columns, std::optional<int> width = {},
                        const FoldParts& fold = {});
 
-/// Writes which columns are hidden: "not shown: at, sends (--wide shows them)\n". Empty if none is.
+/// Writes which columns are hidden: "not shown: at, sends (`wide` shows all)\n". Empty if none is.
 std::string describe_hidden(const std::vector<std::string>& hidden);
 
 /// Breaks lines wider than `width` between words. Continuation lines are indented to the first word

@@ -17,7 +17,7 @@ inline constexpr std::int32_t kShownRanks = 16;
 /// highest peak, and others spread evenly.
 std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool all);
 
-/// "16 of 64 ranks; --all-ranks shows every one"; empty where all are shown.
+/// "16 of 64 ranks; `all_ranks` shows every one"; empty where all are shown.
 std::string describe_shown_ranks(const BubbleReport& report, bool all);
 
 }  // namespace bubblescope::traces

@@ -1,4 +1,4 @@
-// Writes `--timeline FILE`: one row per instruction in the Program's order, so that each row
+// Writes a timed step as csv: one row per instruction in the Program's order, so that each row
 // follows its dependencies.
 //
 //   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical

@@ -1,4 +1,4 @@
-// The file of a timed step: "bubblescope-timeline/1", which --save writes and diff reads.
+// The file of a timed step, "bubblescope-timeline/1", which is read back as it was written.
 //
 //   {"format":"bubblescope-timeline/1",
 //    "source":"simulated",

@@ -1,4 +1,5 @@
-// CUPTI activity records. The library comes with the toolkit and is loaded only for --activity.
+// CUPTI activity records. The library comes with the toolkit and is loaded only if activity is
+// recorded.
 #include "exec/gpu/device/cuda_calls.cuh"
 #include "exec/runtime/library_call.h"
 

@@ -5,10 +5,10 @@
 namespace bubblescope::inline sim {
 namespace {
 
-/// Without --cross-entropy-loss-fusion, logits pass through kernels of their own: as 32-bit numbers
-/// they are cast, reduced to the maximum, reduced by it, exponentiated, summed and divided in F,
-/// and scaled and cast in the backward (core/tensor_parallel/cross_entropy.py; since 2020 in
-/// megatron/mpu/cross_entropy.py).
+/// Without Megatron-LM's --cross-entropy-loss-fusion, logits pass through kernels of their own: as
+/// 32-bit numbers they are cast, reduced to the maximum, reduced by it, exponentiated, summed and
+/// divided in F, and scaled and cast in the backward (core/tensor_parallel/cross_entropy.py; since
+/// 2020 in megatron/mpu/cross_entropy.py).
 CostAssumptions with_unfused_loss() {
   CostAssumptions assumed;
   assumed.loss_forward_bytes = 6 + 4 + 8 + 8 + 4 + 8;

@@ -1,5 +1,5 @@
-"""Fails where a folder below tools/ names a flag of the command line, or a field whose flag is unknown there, and where a
-text in tools/ names a flag that no command has.
+"""Fails where a text or comment of a folder below tools/ names a flag of the command line, or a text a field whose flag is
+unknown there, and where a text in tools/ names a flag that no command has.
 
     check_flags.py ROOT         prints every such line, exit 1 if there is any
     check_flags.py --self-test  plants lines and sees to it that exactly the bad ones are found
@@ -14,7 +14,9 @@ import checks
 FOLDERS = ["sim", "schedules", "traces", "exec"]
 TABLE = "tools/flags/field_names.cc"
 LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"')
-FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-m\b)")
+FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*|-m\b)")
+# A line up to its comment; strings may hold "//" themselves.
+CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|[^"/]|/(?!/))*(?=//)""")
 # Flags of other programs, for which plans are written and to which messages refer.
 FOREIGN = {
     "Megatron-LM": {
@@ -26,6 +28,15 @@ FOREIGN = {
     "torchrun": {"--no-python", "--nproc-per-node"},
 }
 ALLOWED = set().union(*FOREIGN.values())
+# Further ones, which comments explain.
+EXPLAINED = {
+    "ASTRA-sim": {"--workload-configuration"},
+    "Megatron-LM": {
+        "--account-for-loss-in-pipeline-split", "--cross-entropy-loss-fusion", "--overlap-grad-reduce",
+        "--overlap-p2p-communication", "--timing-log-level",
+    },
+}
+ALLOWED_IN_COMMENTS = ALLOWED.union(*EXPLAINED.values())
 FIELD = re.compile(r"`(\w+)`")
 DEFINITION = re.compile(r'"(?:--?[A-Za-z][\w-]*,?)+"')  # all names of a flag, and nothing else
 LONG_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
@@ -38,8 +49,12 @@ def check(root):
     known = {word for text in LITERAL.findall((root / TABLE).read_text()) for word in text.strip('"').split()}
     sources = checks.read_sources(root, FOLDERS)
     for path, text in sources.items():
-        for number, line in checks.code_lines(text):
-            for literal in LITERAL.findall(line):
+        for number, line in enumerate(text.splitlines(), 1):
+            before_comment = CODE.match(line)
+            code = before_comment[0] if before_comment else line
+            if set(FLAG.findall(line[len(code):])) - ALLOWED_IN_COMMENTS:
+                faults.append(f"{path}:{number}: the comment names a flag; name the field or the quantity")
+            for literal in LITERAL.findall(code):
                 if set(FLAG.findall(literal)) - ALLOWED:
                     faults.append(f"{path}:{number}: names a flag; name the field in backquotes")
                 for field in set(FIELD.findall(literal)) - known:
@@ -64,8 +79,14 @@ def check_names(root):
     return len(sources), faults
 
 
-BAD = ['throw Error("leave --vpp out");', '.summary = "for --offload",', 'f("-m must be even");', 'f("`colour` must be green");']
-GOOD = ['throw Error("leave `vpp` out");', "// --vpp", 'f("--type sqlite");', 'f("a micro-batch -- or two");']
+BAD = [
+    'throw Error("leave --vpp out");', '.summary = "for --offload",', 'f("-m must be even");', 'f("`colour` must be green");',
+    "// --vpp", "int v = 1;  ///< of --vpp", 'f("a");  // "quoted --vpp"', "f(1 / 2);  // -m 8", "char c = '\"';  // --vpp",
+]
+GOOD = [
+    'throw Error("leave `vpp` out");', 'f("--type sqlite");', 'f("a micro-batch -- or two");', 'f("http://a");',
+    "// like Megatron-LM's --overlap-grad-reduce", "--count;  // of p-m -- or m", 'f("a");  // `colour`, as "`colour`"',
+]
 
 
 def self_test():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Simulates random commands: a schedule, a shape, perhaps a model, and up to four flags with values of their own.
+"""Runs random commands: a schedule, a shape, perhaps a model, and up to four flags with values of their own.
 
-  random_commands.py BINARY COUNT [SEED]   exit 1 where a command crashes, hangs, fails silently or contradicts itself
+  random_commands.py BINARY COUNT [SEED]   exit 1 where a command crashes, hangs, fails silently, repeats or contradicts itself
   random_commands.py --self-test           sees to it that contradictions are found
 
-A command is refused with a message, or its report holds: busy and idle time of a rank add up to the step, their parts
-to them, nothing is below zero, and no bound is above the step. Every flag of `simulate --help` is drawn, except those
-in LEFT_OUT.
+Most commands simulate, some convert. A command is refused with a message, or its report holds: busy and idle time of a
+rank add up to the step, their parts to them, nothing is below zero, and no bound is above the step. No message is
+printed twice. Every flag of `simulate --help` is drawn, except those in LEFT_OUT.
 """
-import json, random, re, subprocess, sys
+import collections, json, random, re, subprocess, sys
 
 LIMIT = 120  # seconds of one command
 TIMES = ['0', '1', '0.1', '2.5', '10us', '1ns', '3s', '0.333', '1e3', '7']
@@ -62,10 +62,17 @@ MODELS = ['llama3-8b', 'llama3-70b', 'mixtral-8x7b', 'deepseek-v3', 'gpt3-175b',
 GPUS = ['h100', 'a100', 'b200', 'h800', 'gb200', 'mi300x', 'l40s', 'h200']
 
 
+NOT_CONVERTED = {'--sensitivity', '--policy', '--slow', '--straggler', '--seeds'}  # what `convert` does not know
+FORMATS = ['chakra', 'deepspeed', 'dot', 'goal', 'goal-one-cpu', 'native', 'pytorch-csv', 'pytorch-csv-comms', 'text']
+
+
 def draw(schedules, rng):
     command = ['simulate', rng.choice(schedules), '--pp', rng.choice('12344568'), '-m', rng.choice(['1', '2', '3', '4', '8', '12', '16'])]
     flags = {**ANY, **COSTS}
-    if rng.random() < 0.45:
+    if rng.random() < 0.2:
+        command = ['convert', *command[1:], '--to', rng.choice(FORMATS)]
+        flags = {flag: values for flag, values in flags.items() if flag not in NOT_CONVERTED and 'jitter' not in flag}
+    elif rng.random() < 0.45:
         command += ['--model', rng.choice(MODELS), '--gpu', rng.choice(GPUS)]
         flags = {**ANY, **MODEL}
     for flag in rng.sample(sorted(flags), rng.choice([0, 1, 1, 2, 2, 3, 4])):
@@ -93,17 +100,26 @@ def contradictions(report):
     return found
 
 
+def repeated(messages):
+    """Lists the lines that say the same twice; lines that are indented belong to different ones above them."""
+    lines = collections.Counter(re.sub(r'^bubblescope: ', '', line) for line in messages.splitlines() if line.strip() and line[0] != ' ')
+    return [f'printed {count} times: {line}' for line, count in lines.items() if count > 1]
+
+
 def run(binary, command):
     """Lists what is wrong with a command's end, and says whether it was refused."""
+    is_report = command[0] == 'simulate'
     try:
-        end = subprocess.run([binary, *command, '--format', 'json'], capture_output=True, text=True, timeout=LIMIT)
+        end = subprocess.run([binary, *command, *(['--format', 'json'] if is_report else [])], capture_output=True, text=True, errors='replace',
+                             timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return [f'no end after {LIMIT} s'], False
     if end.returncode not in (0, 1, 2, 3) or re.search(r'Sanitizer|runtime error|std::|internal', end.stderr):
         return [f'status {end.returncode}: {end.stderr[-500:]}'], False
+    wrong = repeated(end.stderr)
     if end.returncode == 0:
-        return contradictions(json.loads(end.stdout)), False
-    return ([] if end.stderr.strip() else ['refused without a word']), True
+        return wrong + (contradictions(json.loads(end.stdout)) if is_report else []), False
+    return wrong + ([] if end.stderr.strip() else ['refused without a word']), True
 
 
 def missing_flags(binary):
@@ -121,6 +137,7 @@ def main():
         assert contradictions({**sound, 'lower_bound_ns': 6})
         for wrong in ({'idle_ns': 1}, {'busy_by_kind_ns': {'F': 2}}, {'idle_by_cause_ns': {'warmup': 3, 'drain': -1}}):
             assert contradictions({**sound, 'ranks': [{**rank, **wrong}]}), wrong
+        assert repeated('bubblescope: a\nbubblescope: b\nbubblescope: a\n') and not repeated('a:\n  c\nb:\n  c\n')
         return 0
     binary, count = sys.argv[1], int(sys.argv[2])
     rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)

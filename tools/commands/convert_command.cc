@@ -133,9 +133,9 @@ std::vector<traces::FilePart> write(const traces::ScheduleFormat& format, const 
   const ValidSchedule schedule = load_valid_schedule(name, inputs, use);
   if (format.write_priced) return write_with_costs(format, schedule, inputs);
   if (format.for_runtimes) lower_or_explain(schedule, {});
-  warn_of_pytorch(format, schedule);
   std::string text = format.write_lists ? write_lists(format, name, schedule, inputs.flags())
                                         : format.write(schedule);
+  warn_of_pytorch(format, schedule);  // after what the format refuses, often for the same reason
   return {{"", written(format, schedule, std::move(text))}};
 }
 

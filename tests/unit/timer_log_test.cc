@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "sim/ir/error.h"
@@ -133,6 +134,12 @@ TEST(TimerLog, ReadsDeepSpeedsIterations) {
   EXPECT_FALSE(
       traces::read_timer_log("[Rank 0] time (ms) | fwd: 300.00 | train_batch: 0.00\n", "ds.log")
           .iteration_ms);
+}
+
+TEST(TimerLog, ReadsANegativeZeroAsZero) {
+  const traces::TimerLog log =
+      traces::read_timer_log("[Rank 0] time (ms) | fwd: -0 | bwd: 3.00\n", "ds.log");
+  EXPECT_FALSE(std::signbit(log.find("fwd")->max_ms));
 }
 
 TEST(TimerLog, RefusesWhatIsNoTime) {

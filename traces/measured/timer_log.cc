@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -159,7 +160,7 @@ class Reader {
     constexpr double kLongest = 1e11;  // three years
     const auto number = parse_number<double>(text);
     if (!number || !(*number >= 0 && *number <= kLongest)) refuse(text);
-    return *number;
+    return std::abs(*number);  // "-0" is a zero
   }
 
   [[noreturn]] void refuse(std::string_view text) const {

@@ -17,7 +17,7 @@ constexpr Token kAnyWeight = static_cast<Token>(Step::kWeightGrad);
 /// One rank's slots. Its W are interchangeable: the order of its I determines which is which.
 struct RankSlots {
   std::vector<std::optional<Token>> ops;
-  std::vector<std::int64_t> held;       ///< chunks, after each slot
+  std::vector<std::int32_t> held;       ///< chunks, after each slot
   std::int64_t max_chunks = 0;          ///< chunks that the cap allows
   std::vector<std::int32_t> gradients;  ///< slots of the I placed so far, ascending
   std::int32_t weights = 0;             ///< W placed so far
@@ -57,7 +57,7 @@ class BlockPacking {
             token_of(chunk, Step::kInputGrad);
       }
     std::int32_t pending = 0;
-    std::int64_t held = 0;
+    std::int32_t held = 0;
     for (std::optional<Token>& op : slots.ops) {
       if (op && step_of(*op) == Step::kInputGrad) ++pending;
       if (op && step_of(*op) == Step::kForward) ++held;
@@ -115,7 +115,7 @@ class BlockPacking {
     const std::int32_t to = is_steady_ ? slot : best_slot(rank, slot, token);
     if (to != slot)
       std::swap(own.ops[static_cast<std::size_t>(slot)], own.ops[static_cast<std::size_t>(to)]);
-    const std::int64_t change = step_of(token) == Step::kForward     ? 1
+    const std::int32_t change = step_of(token) == Step::kForward     ? 1
                                 : step_of(token) == Step::kInputGrad ? 0
                                                                      : -1;
     for (std::int32_t at = to; at < slot; ++at) own.held[static_cast<std::size_t>(at)] += change;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <tuple>
 
 #include "schedules/search/microbatch_way.h"
@@ -41,15 +42,18 @@ std::vector<SlotOp> in_slot_order(const std::vector<Rows>& ranks) {
   return visits;
 }
 
-/// [slot]: the pass in it, or kNoPass.
-constexpr std::size_t kNoPass = kPasses + 2;
-std::vector<std::size_t> cells_of(const Rows& rows) {
+/// [slot]: the pass in it, or kNoPass. Long pipelines have many slots, most of them empty.
+using Cells = std::vector<std::uint8_t>;
+constexpr std::uint8_t kNoPass = kPasses + 2;
+
+Cells cells_of(const Rows& rows) {
   std::int32_t last = 0;
   for (const std::vector<std::int32_t>& slots : rows)
     if (!slots.empty()) last = std::max(last, slots.back());
-  std::vector<std::size_t> cells(static_cast<std::size_t>(last) + 1, kNoPass);
+  Cells cells(static_cast<std::size_t>(last) + 1, kNoPass);
   for (std::size_t pass = 0; pass < rows.size(); ++pass)
-    for (const std::int32_t slot : rows[pass]) cells[static_cast<std::size_t>(slot)] = pass;
+    for (const std::int32_t slot : rows[pass])
+      cells[static_cast<std::size_t>(slot)] = static_cast<std::uint8_t>(pass);
   return cells;
 }
 
@@ -58,7 +62,7 @@ struct SlotMemory {
   std::int32_t chunks = 0;
   std::int32_t weights = 0;  ///< W that could run
 
-  void pass_slot(std::size_t cell) {
+  void pass_slot(std::uint8_t cell) {
     if (cell == kF0 || cell == kF1) ++chunks;
     if (cell == kI0 || cell == kI1) ++weights;
     if (cell == kW) --chunks;
@@ -72,9 +76,9 @@ struct SlotMemory {
 /// Adds the W's, each in the first free slot after its I.
 void add_weights(Rows& rows) {
   std::int32_t weights = 0;
-  const std::vector<std::size_t> cells = cells_of(rows);
+  const Cells cells = cells_of(rows);
   std::int32_t slot = 0;
-  for (const std::size_t cell : cells) {
+  for (const std::uint8_t cell : cells) {
     if (cell == kI0 || cell == kI1) ++weights;
     if (cell == kNoPass && weights > 0) {
       rows[kW].push_back(slot);
@@ -128,7 +132,7 @@ class Packing {
       cells_.push_back(cells_of(rows));
       behind_.emplace_back();
       SlotMemory held;
-      for (const std::size_t cell : cells_.back()) {
+      for (const std::uint8_t cell : cells_.back()) {
         pass_slot(held, cell);
         behind_.back().push_back(held);
         max_chunks_ = std::max(max_chunks_, held.chunks);
@@ -154,7 +158,7 @@ class Packing {
   }
 
  private:
-  void pass_slot(SlotMemory& held, std::size_t cell) const {
+  void pass_slot(SlotMemory& held, std::uint8_t cell) const {
     if (with_weights_ && cell == kNoPass) return;
     held.pass_slot(cell);
     if (with_weights_) held.weights = 0;
@@ -184,7 +188,7 @@ class Packing {
 
   /// Moves the op to `slot` if that does not raise the peak.
   bool try_slot(const SlotOp& op, std::int32_t slot) {
-    std::vector<std::size_t>& cells = cells_[op.rank];
+    Cells& cells = cells_[op.rank];
     const auto from = static_cast<std::size_t>(op.slot);
     const auto to = static_cast<std::size_t>(slot);
     std::swap(cells[from], cells[to]);
@@ -217,7 +221,7 @@ class Packing {
   bool with_weights_;
   Inputs inputs_;
   std::vector<std::vector<std::int32_t>> gradients_;  ///< [rank]: slots of the I so far, ascending
-  std::vector<std::vector<std::size_t>> cells_;       ///< [rank][slot]: the pass
+  std::vector<Cells> cells_;                          ///< [rank]
   std::vector<std::vector<SlotMemory>> behind_;       ///< [rank][slot]: memory held after it
   std::int32_t max_chunks_ = 0;
 };
@@ -231,7 +235,7 @@ void append(TokenOrder& order, const Rows& rows) {
     order.push_back(token_of(chunk, Step::kWeightGrad));
     --weights[static_cast<std::size_t>(chunk)];
   };
-  for (const std::size_t cell : cells_of(rows)) {
+  for (const std::uint8_t cell : cells_of(rows)) {
     if (cell == kNoPass) {
       add_weight();
       continue;

@@ -56,9 +56,9 @@ struct CostAssumptions {
   double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;
-  /// Flash attention 2, which does not use the matrix units of devices after Ampere as they are
-  /// meant to be: 1 / 1.6 of the rate there (arXiv 2407.08608, figures 5 and 6).
-  bool flash_attention_2 = false;
+  /// 1 with flash attention 2, which does not use the matrix units of devices after Ampere as they
+  /// are meant to be: 1 / 1.6 of the rate there (arXiv 2407.08608, figures 5 and 6).
+  double flash_attention_2 = 0;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange

@@ -106,6 +106,12 @@ std::string window_text(const Transformer& model) {
          " tokens each; ";
 }
 
+std::string kernels_of_attention(const ModelOnDevices& on) {
+  if (on.gpu.generation == "ampere") return "with flash attention 2";
+  return on.assumptions.flash_attention_2 > 0 ? "of which flash attention 2 reaches 1 / 1.6"
+                                              : "with later kernels than flash attention 2";
+}
+
 std::string attention_text(const ModelOnDevices& on) {
   const CostAssumptions& assumed = on.assumptions;
   if (!on.parallel.flash_attention)
@@ -116,8 +122,8 @@ std::string attention_text(const ModelOnDevices& on) {
          (assumed.causal ? "causal, half of the scores; " : "") + window_text(on.model) +
          "at most " + number(100 * kernels.attention_forward) + " % of the peak in F and " +
          number(100 * kernels.attention_backward) +
-         " % in I (attention_forward, attention_backward), times " +
-         number(assumed.attention_quality) +
+         " % in I (attention_forward, attention_backward), " + kernels_of_attention(on) +
+         " (flash_attention_2), times " + number(assumed.attention_quality) +
          " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
          " times the FLOPs of F (flash_backward), is all in I";
 }

@@ -68,6 +68,28 @@ Nanos scaled(Nanos step, double error) {
   return static_cast<Nanos>(static_cast<double>(step) / (1 + error));
 }
 
+/// How much longer a layer's F and backward take because the host launches them more slowly than
+/// the device runs them: 0.2 for a fifth.
+double find_host_excess(const ModelOnDevices& on) {
+  const PhaseTimes device = estimate_layer_times(on, on.model.layers / 2);
+  return apply_host_limit(on, device, {1}).total() / device.total() - 1;
+}
+
+/// Why the errors of runs that devices limit say nothing about a step that hosts limit.
+std::string why_no_errors_of_hosts(const ModelOnDevices& on) {
+  constexpr double kMaxExcess = 0.05;
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(on.runtime);
+  // Hosts limited some of the published runs of models with experts.
+  if (on.model.experts || (runtime != nullptr && runtime->host_limited)) return {};
+  const double excess = find_host_excess(on);
+  if (excess <= kMaxExcess) return {};
+  return fmt::format(
+      "the host launches kernels more slowly than the device runs them, which makes a layer {:.0f} "
+      "% longer (host_layer_us); no published dense run under {} was limited by its host, and "
+      "hosts differ: the step may take twice as long",
+      100 * excess, on.runtime);
+}
+
 }  // namespace
 
 std::string KnownErrors::from() const {
@@ -97,7 +119,7 @@ std::string why_no_errors(const ModelOnDevices& on) {
   if (on.parallel.sequence > kMaxPublishedSequence)
     return "no published run with sequences of more than " + std::to_string(kMaxPublishedSequence) +
            " tokens has been compared with its prediction, which may be far off";
-  return {};
+  return why_no_errors_of_hosts(on);
 }
 
 namespace {

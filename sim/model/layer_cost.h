@@ -19,7 +19,7 @@ struct PhaseTimes {
   double forward = 0;  ///< in nanoseconds
   double input_grad = 0;
   double weight_grad = 0;
-
+  double total() const { return forward + input_grad + weight_grad; }
   PhaseTimes& operator+=(const PhaseTimes& other) {
     forward += other.forward;
     input_grad += other.input_grad;

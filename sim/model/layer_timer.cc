@@ -174,7 +174,7 @@ double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
   const bool ampere = gpu.generation == "ampere";
-  const bool flash2 = ampere || on_.assumptions.flash_attention_2;
+  const bool flash2 = ampere || on_.assumptions.flash_attention_2 > 0;
   const double quality =
       on_.assumptions.attention_quality / (flash2 && !ampere ? kGainOverFlash2 : 1);
   const double of_head =

@@ -94,6 +94,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("iteration_graphs", &CostAssumptions::iteration_graphs),
       fraction_of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
       of_runtime("attention_quality", &CostAssumptions::attention_quality),
+      fraction_of_runtime("flash_attention_2", &CostAssumptions::flash_attention_2),
       of_runtime("flash_backward", &CostAssumptions::flash_backward),
       fraction_of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
       fraction_of_runtime("context_exposed", &CostAssumptions::context_exposed),

@@ -26,6 +26,7 @@ struct RuntimeDef {
   Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
   std::string errors_of = {};   ///< runtime whose published errors apply to it; empty: its own
   bool names_modules = false;   ///< whether it recomputes modules by Megatron-Core's names
+  bool host_limited = false;    ///< whether hosts limited some of its published dense runs
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;

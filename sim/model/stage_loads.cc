@@ -10,10 +10,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-double total(const PhaseTimes& times) {
-  return times.forward + times.input_grad + times.weight_grad;
-}
-
 LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer) {
   const LayerParameters held = count_layer_parameters(on.model, layer);
   const double tensor = on.parallel.tensor;
@@ -75,10 +71,10 @@ StageLoads::StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32
 }
 
 double StageLoads::layer_time() const {
-  const double last = total(kinds_.back().times);
+  const double last = kinds_.back().times.total();
   if (kinds_.size() < 2) return last;
   const auto every = static_cast<double>(on_.model.experts->every);
-  return (last + (every - 1) * total(kinds_[0].times)) / every;
+  return (last + (every - 1) * kinds_[0].times.total()) / every;
 }
 
 StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
@@ -128,7 +124,7 @@ double StageLoads::add_tables_to(PhaseTimes times, std::int32_t stage, std::int6
   if (stage == stages_ - 1) add(tail_, on_.parallel.head_layers);
   const auto count = static_cast<double>(layers);
   if (layers > 0) times = apply_host_limit(on_, times, {count, count * expert_share_});
-  return total(times) + given;
+  return times.total() + given;
 }
 
 StageLoad StageLoads::load_shard() const {

@@ -130,14 +130,15 @@ TEST(Models, AreTheseAndNoOthers) {
                                    "zero-bubble-14.6b", "zero-bubble-28.3b",  "zero-bubble-6.2b"}));
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names, (std::set<std::string>{"a100", "a100-40", "b200", "b300", "gb200", "gb300",
-                                          "h100", "h100-hbm2e", "h20", "h200", "h800", "l40s",
-                                          "mi300x", "mi325x", "p100", "tpu-v3", "tpu-v4", "v100"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"a100", "a100-40", "a800", "b200", "b300", "gb200", "gb300",
+                                   "h100", "h100-hbm2e", "h20", "h200", "h800", "l40s", "mi300x",
+                                   "mi325x", "p100", "tpu-v3", "tpu-v4", "v100"}));
   names.clear();
   for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names, (std::set<std::string>{"deepspeed", "fsdp", "llm-foundry", "megatron",
                                           "megatron-2021", "megatron-bridge-26.06", "nemo",
-                                          "nemo-automodel", "torchtitan"}));
+                                          "nemo-24.07", "nemo-automodel", "torchtitan"}));
 }
 
 TEST(Activations, AreTheFormulasOf220505198) {

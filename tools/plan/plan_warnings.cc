@@ -222,9 +222,8 @@ void warn_of_other_runtime(traces::Framework framework, const ModelOptions& mode
   const bool is_megatron = framework == traces::Framework::kMegatron;
   const std::string_view own = is_megatron ? "megatron" : "torchtitan";
   const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
-  // NeMo runs Megatron-LM's pipeline.
   if (runtime == nullptr || runtime->name.starts_with(own)) return;
-  if (is_megatron && runtime->name == "nemo") return;
+  if (is_megatron && runtime->names_modules) return;  // NeMo runs Megatron-Core's pipeline
   print_message(
       "bubblescope: the plans are predicted for --runtime {0}; --runtime {1} plans for {1}\n",
       runtime->name, own);

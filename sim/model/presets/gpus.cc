@@ -157,6 +157,12 @@ const GpuRegistrar kA100Small{[] {
   return define("a100-40", {"a100-40gb", "a100-sxm4-40gb"}, "A100 SXM 40 GB, 312 TF",
                 {312, 271, 40, 1.555, 300, 25, 31.5, 8, 39.4}, kAmpere);
 }};
+const GpuRegistrar kA800{[] {
+  return define(
+      "a800", {"a800-80gb", "a800-sxm4-80gb"}, "A100 80 GB with 200 GB/s of NVLink",
+      {312, 271, 80, 2.0, 200, 25, 31.5, 8, 79.1}, kAmpere,
+      {.base = "as the A100", .reachable = "as the A100", .link = "NVIDIA's A800 data sheet"});
+}};
 const GpuRegistrar kH100{[] {
   return define("h100", {"h100-80", "h100-80gb", "h100-sxm"}, "H100 SXM 80 GB, 989 TF",
                 {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1}, kHopper);

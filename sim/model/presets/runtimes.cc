@@ -18,7 +18,7 @@ CostAssumptions with_unfused_loss() {
 
 CostAssumptions megatron() {
   CostAssumptions assumed = with_unfused_loss();
-  assumed.host_layer = 400'000;
+  assumed.host_layer = 1'100'000;
   assumed.host_tensor = 50'000;
   assumed.host_experts = 1'800'000;
   assumed.host_expert = 140'000;
@@ -31,7 +31,7 @@ CostAssumptions megatron_2021() {
   assumed.message_exposed = 1;
   assumed.accumulation_bytes = 12;
   assumed.gradients_exposed = 1;
-  assumed.flash_attention_2 = true;
+  assumed.flash_attention_2 = 1;
   assumed.host_layer = 800'000;
   assumed.host_tensor = 150'000;
   return assumed;
@@ -51,6 +51,13 @@ CostAssumptions nemo() {
   assumed.gradient_bytes = 0;
   assumed.loss_forward_bytes = 16;
   assumed.loss_backward_bytes = 8;
+  return assumed;
+}
+
+/// Its Transformer Engine preferred flash attention 2 to the kernels of cuDNN on Hopper, too.
+CostAssumptions nemo_24_07() {
+  CostAssumptions assumed = nemo();
+  assumed.flash_attention_2 = 1;
   return assumed;
 }
 
@@ -87,7 +94,7 @@ CostAssumptions fsdp() {
   assumed.eager_kernels = 1;
   assumed.context_ring = 1;
   assumed.attention_quality = 0.6;
-  assumed.flash_attention_2 = true;
+  assumed.flash_attention_2 = 1;
   assumed.host_layer = 500'000;
   return assumed;
 }
@@ -99,7 +106,7 @@ CostAssumptions torchtitan() {
   CostAssumptions assumed;
   assumed.accumulation_bytes = 14;
   assumed.context_ring = 1;
-  assumed.flash_attention_2 = true;
+  assumed.flash_attention_2 = 1;
   assumed.weighed_early = 1;
   assumed.host_layer = 300'000;
   return assumed;
@@ -109,7 +116,7 @@ CostAssumptions torchtitan() {
 /// (attn: te, dispatcher: deepep); tokens are weighed in the experts' activation function.
 CostAssumptions nemo_automodel() {
   CostAssumptions assumed = torchtitan();
-  assumed.flash_attention_2 = false;
+  assumed.flash_attention_2 = 0;
   assumed.context_ring = 0;
   assumed.dispatch_once = 1;
   assumed.host_layer = 500'000;
@@ -149,6 +156,17 @@ const RuntimeRegistrar kNemo{[] {
        nemo(),
        1});
 }};
+const RuntimeRegistrar kNemo2407{[] {
+  RuntimeDef def =
+      on_megatron_core({"nemo-24.07",
+                        {},
+                        "NeMo until 24.07: as nemo, with flash attention 2 on Hopper, too",
+                        "NVIDIA NeMo performance guides of 24.03 and 24.07, whose steps say so",
+                        nemo_24_07(),
+                        1});
+  def.errors_of = "nemo";
+  return def;
+}};
 const RuntimeRegistrar kMegatronBridgeGraphs{[] {
   return on_megatron_core(
       {"megatron-bridge-26.06",
@@ -160,12 +178,14 @@ const RuntimeRegistrar kMegatronBridgeGraphs{[] {
        1});
 }};
 const RuntimeRegistrar kDeepSpeed{[] {
-  return RuntimeDef{"deepspeed",
-                    {"megatron-deepspeed"},
-                    "Megatron-DeepSpeed, eager: sends block, ZeRO stage 0 unless given",
-                    "microsoft/DeepSpeed, runtime/pipe/engine.py",
-                    deepspeed(),
-                    0};
+  RuntimeDef def{"deepspeed",
+                 {"megatron-deepspeed"},
+                 "Megatron-DeepSpeed, eager: sends block, ZeRO stage 0 unless given",
+                 "microsoft/DeepSpeed, runtime/pipe/engine.py",
+                 deepspeed(),
+                 0};
+  def.host_limited = true;
+  return def;
 }};
 const RuntimeRegistrar kFsdp{[] {
   return RuntimeDef{"fsdp",

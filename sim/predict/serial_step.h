@@ -9,8 +9,9 @@
 
 namespace bubblescope::inline sim {
 
-/// The end of the step if the two ops of every pair ran one after the other; nullopt where the
-/// parts of none interleave, and for steps whose order or arrivals are only known at run time.
+/// The end of the step if the two ops of every pair ran one after the other, with the layers and
+/// gradients that are chosen for it; nullopt where the parts of none interleave, and for steps
+/// whose order or arrivals are only known at run time.
 std::optional<Nanos> find_serial_step(const ValidSchedule& schedule, const Config& config);
 
 }  // namespace bubblescope::inline sim

@@ -330,7 +330,8 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
-/// Says where pairs take longer than their ops one after the other, although they overlap.
+/// Says where pairs take longer than their ops one after the other, although they overlap. The
+/// Config is the given one, not that with the layers of this step: the serial one has its own.
 void note_slow_pairs(const Prediction& made, const Config& config) {
   constexpr double kNoticed = 1.005;
   if (!made.models.placed || !made.models.placed->on.parts) return;

@@ -8,7 +8,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
 #include "tools/command.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/inputs/schedule_notes.h"
 
 namespace bubblescope::tests {

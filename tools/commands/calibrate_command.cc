@@ -11,6 +11,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/print.h"
 #include "traces/costs/cost_file_writer.h"
 #include "traces/files/format.h"

@@ -7,7 +7,7 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/pytorch_lists.h"
 #include "sim/ir/validate.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {

@@ -13,6 +13,8 @@
 #include "tools/commands/measure_together.h"
 #include "tools/commands/step_clocks.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/load_schedule.h"
+#include "tools/inputs/predict.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {

@@ -23,6 +23,7 @@
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"

@@ -20,7 +20,9 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
-#include "tools/inputs/predict_report.h"
+#include "tools/inputs/load_schedule.h"
+#include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {

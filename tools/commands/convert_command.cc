@@ -14,6 +14,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/no_model.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"

@@ -16,6 +16,7 @@
 #include "sim/model/model_step.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 #include "tools/terminal.h"

@@ -20,6 +20,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"

@@ -21,7 +21,7 @@
 #include "sim/predict/predict.h"
 #include "tools/commands/shared_work.h"
 #include "tools/flags/field_names.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_request.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {

@@ -1,16 +1,16 @@
 // Predicts from inputs: loads the schedule, calls predict() of the library and prints its notes.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <variant>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/size_limits.h"
+#include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
-#include "sim/model/schedule_def.h"
-#include "sim/predict/predict.h"
-#include "sim/predict/rank_loss.h"
+#include "sim/model/timing.h"
+#include "sim/predict/models.h"
+#include "sim/predict/predict_repeated.h"
 #include "tools/inputs/inputs.h"
 #include "traces/files/format.h"
 
@@ -31,48 +31,6 @@ struct TimedStep {
   traces::StepRecord record() const { return {schedule, program, timeline, report, made, job}; }
 };
 
-/// Whether a word is a path (or "-") rather than a schedule's name.
-bool is_schedule_file(const std::string& name_or_path);
-
-/// Removes the flags that this schedule does not use: they are meant for the others.
-ShapeOptions drop_unused_flags(ShapeOptions shape, const ScheduleDef& def);
-
-/// Makes the request for a schedule's builder. Throws Error where --pp or -m is missing, or the
-/// shape has more ops than `max_ops`.
-ScheduleRequest make_request(const ScheduleDef& def, const PredictInputs& inputs,
-                             std::int64_t max_ops = kMaxOps);
-
-/// Whether the ops of a loaded schedule are priced from the inputs.
-enum class CostUse : std::uint8_t { kPriced, kOrderOnly };
-
-/// Builds the schedule of this name, or reads the file at this path ("-" is stdin); its schedule
-/// may be illegal. A timeline's own times are never dropped silently: where ops are to be priced,
-/// it is refused unless the flags name the costs. Throws Error when the name is unknown, the
-/// shape is refused or the file cannot be read.
-std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
-                                                           const PredictInputs& inputs,
-                                                           CostUse use = CostUse::kPriced);
-
-/// The same for callers that need a legal schedule. For others the grid is printed to stderr with
-/// the culprit marked, and Error (Fault::kProblem) is thrown.
-ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictInputs& inputs,
-                                  CostUse use = CostUse::kPriced);
-
-/// The schedule of one pipeline, before --lose makes another one of it.
-ValidSchedule load_pipeline(const std::string& name_or_path, const PredictInputs& inputs,
-                            CostUse use = CostUse::kPriced);
-
-/// The job of all replicas without the rank that --lose names.
-ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictInputs& inputs);
-
-/// The cost of --lose; `rerouted` is what lose_rank() made of the pipeline.
-LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
-                       const ValidSchedule& rerouted, const PredictInputs& inputs);
-
-/// Lowers a schedule. Where it deadlocks, the grid is printed to stderr with the culprit marked,
-/// and Error (Fault::kProblem) is thrown.
-Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options);
-
 /// Finds the costs and memory of a schedule's ops, and prints the notes on them.
 Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs);
 
@@ -82,5 +40,17 @@ TimedStep predict(const std::string& name_or_path, const PredictInputs& inputs);
 
 /// The same from a schedule on, which has its moves already.
 TimedStep predict(ValidSchedule schedule, const PredictInputs& inputs);
+
+/// The same as predict() for callers that show the report and draw these ranks: of a long step that
+/// repeats itself, program and timeline hold no more than that.
+TimedStep predict_report(const std::string& name_or_path, const PredictInputs& inputs,
+                         const ChooseRanks& choose_ranks);
+
+/// The same from a schedule on, which has its moves already.
+TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
+                         const ChooseRanks& choose_ranks);
+
+/// The whole of a step that was predicted from these inputs. Prints no notes again.
+TimedStep complete(const TimedStep& excerpt, const PredictInputs& inputs);
 
 }  // namespace bubblescope::tools

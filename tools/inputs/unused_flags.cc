@@ -11,7 +11,8 @@
 
 #include "sim/model/cost_table.h"
 #include "tools/inputs/given_flag.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/load_schedule.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/inputs/unused_model_flags.h"
 #include "tools/print.h"
 

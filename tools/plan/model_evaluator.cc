@@ -17,7 +17,7 @@
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/inputs.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/inputs/searched_stages.h"
 #include "traces/costs/megatron_layout.h"
 

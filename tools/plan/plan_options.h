@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/inputs/predict.h"
+#include "tools/flags/options.h"
 #include "tools/plan/model_plan.h"
 #include "tools/plan/plan_shards.h"
 #include "tools/plan/what_if.h"

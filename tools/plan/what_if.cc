@@ -17,8 +17,8 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
-#include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/inputs/searched_stages.h"
 
 namespace bubblescope::tools {

@@ -10,8 +10,8 @@
 #include "sim/analysis/plan.h"
 #include "sim/ir/program.h"
 #include "sim/predict/config.h"
+#include "tools/flags/options.h"
 #include "tools/inputs/inputs.h"
-#include "tools/inputs/predict.h"
 
 namespace bubblescope::tools {
 

@@ -17,7 +17,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "sim/predict/choose_lowering.h"
-#include "tools/inputs/predict.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/interrupt.h"
 #include "tools/python/binding/calls.h"
 

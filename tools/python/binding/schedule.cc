@@ -12,9 +12,10 @@
 
 #include "sim/ir/validate.h"
 #include "tools/flags/words.h"
+#include "tools/inputs/load_schedule.h"
 #include "tools/inputs/named_costs.h"
-#include "tools/inputs/predict.h"
 #include "tools/inputs/schedule_notes.h"
+#include "tools/inputs/schedule_request.h"
 #include "tools/python/binding/calls.h"
 #include "tools/python/binding/options.h"
 #include "tools/python/binding/scenarios.h"

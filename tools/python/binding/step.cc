@@ -12,7 +12,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/model_report.h"
-#include "tools/inputs/predict_report.h"
+#include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "traces/reports/report_json.h"
 #include "traces/reports/text_report.h"

@@ -1,0 +1,42 @@
+// From the name or the file of a schedule to a legal schedule, and to its Program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "sim/ir/lower.h"
+#include "sim/ir/program.h"
+#include "sim/ir/valid_schedule.h"
+#include "tools/inputs/inputs.h"
+
+namespace bubblescope::tools {
+
+/// Whether a word is a path (or "-") rather than a schedule's name.
+bool is_schedule_file(const std::string& name_or_path);
+
+/// Whether the ops of a loaded schedule are priced from the inputs.
+enum class CostUse : std::uint8_t { kPriced, kOrderOnly };
+
+/// Builds the schedule of this name, or reads the file at this path ("-" is stdin); its schedule
+/// may be illegal. A timeline's own times are never dropped silently: where ops are to be priced,
+/// it is refused unless the flags name the costs. Throws Error when the name is unknown, the
+/// shape is refused or the file cannot be read.
+std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,
+                                                           const PredictInputs& inputs,
+                                                           CostUse use = CostUse::kPriced);
+
+/// The same for callers that need a legal schedule. For others the grid is printed to stderr with
+/// the culprit marked, and Error (Fault::kProblem) is thrown.
+ValidSchedule load_valid_schedule(const std::string& name_or_path, const PredictInputs& inputs,
+                                  CostUse use = CostUse::kPriced);
+
+/// The schedule of one pipeline, before --lose makes another one of it.
+ValidSchedule load_pipeline(const std::string& name_or_path, const PredictInputs& inputs,
+                            CostUse use = CostUse::kPriced);
+
+/// Lowers a schedule. Where it deadlocks, the grid is printed to stderr with the culprit marked,
+/// and Error (Fault::kProblem) is thrown.
+Program lower_or_explain(const ValidSchedule& schedule, const LowerOptions& options);
+
+}  // namespace bubblescope::tools

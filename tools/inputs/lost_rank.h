@@ -1,0 +1,19 @@
+// --lose: the job that goes on without a rank, and what that costs.
+#pragma once
+
+#include <string>
+
+#include "sim/ir/valid_schedule.h"
+#include "sim/predict/rank_loss.h"
+#include "tools/inputs/inputs.h"
+
+namespace bubblescope::tools {
+
+/// The job of all replicas without the rank that --lose names.
+ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictInputs& inputs);
+
+/// The cost of --lose; `rerouted` is what lose_rank() made of the pipeline.
+LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
+                       const ValidSchedule& rerouted, const PredictInputs& inputs);
+
+}  // namespace bubblescope::tools

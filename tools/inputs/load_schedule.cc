@@ -12,7 +12,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/validate.h"
-#include "sim/model/schedule_refusal.h"
+#include "sim/model/schedule_def.h"
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/lost_rank.h"
@@ -87,14 +87,8 @@ std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& na
   note_similar_names(name_or_path);
   note_default_sizes(def, flags.shape);
   ScheduleRequest request = make_request(def, inputs);
-  if (refuse_schedule(def, request).empty()) {
-    note_larger_bubble(def, request);
-    note_short_group(def, request.shape, request.profile);
-  }
-  const bool any_cap = !flags.memory.cap.empty() || !flags.memory.cap_bytes.empty();
-  if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
-    note_device_cap(def, request.memory.cap_bytes);
-  if (use == CostUse::kPriced && !flags.model.given()) note_output_layer(def, flags.cost);
+  note_request(def, request, flags.memory);
+  if (use == CostUse::kPriced) note_output_layer(def, flags);
   return build_schedule(def, std::move(request));
 }
 

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <variant>
 
+#include "sim/ir/offload.h"
+#include "sim/ir/op_kinds.h"
 #include "sim/model/restage.h"
+#include "sim/predict/serial_step.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -28,6 +32,30 @@ void note_restaging(const Schedule& schedule, const PredictInputs& inputs) {
           ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
                         summary_of(kStageEnds, table.ends))
           : "");
+}
+
+/// Says where pairs take longer than their ops one after the other, although they overlap. The
+/// Config is the given one, not that with the layers of this step: the serial one has its own.
+void note_slow_pairs(const Prediction& made, const Config& config) {
+  constexpr double kNoticed = 1.005;
+  if (!made.models.placed || !made.models.placed->on.parts) return;
+  const std::optional<Nanos> serial = find_serial_step(made.schedule, config);
+  if (!serial ||
+      static_cast<double>(made.report.makespan) < kNoticed * static_cast<double>(*serial))
+    return;
+  print_message(
+      "bubblescope: {} takes {} with pairs whose parts interleave, and {} with one op of a pair "
+      "after the other (--overlap serial)\n",
+      made.schedule->name, to_text(made.report.makespan), to_text(*serial));
+}
+
+/// Says where activations are offloaded, and no rank's peak is lower for it.
+void note_same_peak(const Schedule& schedule, const Moves& moves) {
+  if (moves.offload && has_kind(schedule, OpKind::kEvict) && !lowers_peak(schedule))
+    print_message(
+        "bubblescope: --offload lowers no peak of {}: with this share, the activations that are "
+        "away are not among those of the peak; offload more\n",
+        schedule.name);
 }
 
 }  // namespace
@@ -57,6 +85,12 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
         break;
     }
   }
+}
+
+void print_step_notes(const Prediction& made, const PredictInputs& inputs) {
+  print_notes(made.notes, made.schedule, inputs);
+  note_slow_pairs(made, inputs.config());
+  note_same_peak(made.schedule, inputs.config().moves);
 }
 
 }  // namespace bubblescope::tools

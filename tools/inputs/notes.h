@@ -4,6 +4,7 @@
 #include <span>
 
 #include "sim/predict/notes.h"
+#include "sim/predict/predict.h"
 #include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
@@ -11,6 +12,9 @@ namespace bubblescope::tools {
 /// Prints one line per note.
 void print_notes(std::span<const Note> notes, const Schedule& schedule,
                  const PredictInputs& inputs);
+
+/// Prints all notes on a predicted step.
+void print_step_notes(const Prediction& made, const PredictInputs& inputs);
 
 /// Prints that a bare --cap is no number of bytes, where activations have bytes.
 void warn_of_cap_unit(const UniformMemory& memory);

@@ -1,17 +1,13 @@
 // Turns inputs into a predicted step.
 #include "tools/inputs/predict.h"
 
-#include <optional>
 #include <utility>
 #include <variant>
 
 #include "sim/predict/choose_layers.h"
 #include "sim/predict/choose_lowering.h"
-#include "sim/predict/serial_step.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/notes.h"
-#include "tools/inputs/schedule_notes.h"
-#include "tools/print.h"
 
 namespace bubblescope::tools {
 
@@ -41,21 +37,6 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
   return step;
 }
 
-/// Says where pairs take longer than their ops one after the other, although they overlap. The
-/// Config is the given one, not that with the layers of this step: the serial one has its own.
-void note_slow_pairs(const Prediction& made, const Config& config) {
-  constexpr double kNoticed = 1.005;
-  if (!made.models.placed || !made.models.placed->on.parts) return;
-  const std::optional<Nanos> serial = find_serial_step(made.schedule, config);
-  if (!serial ||
-      static_cast<double>(made.report.makespan) < kNoticed * static_cast<double>(*serial))
-    return;
-  print_message(
-      "bubblescope: {} takes {} with pairs whose parts interleave, and {} with one op of a pair "
-      "after the other (--overlap serial)\n",
-      made.schedule->name, to_text(made.report.makespan), to_text(*serial));
-}
-
 /// Predicts every op of a step.
 Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
                          const Config& config) {
@@ -66,9 +47,7 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
 TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictInputs& inputs) {
   const LowerOptions lowering = choose_lowering(schedule, config);
   Prediction made = predict_whole(std::move(schedule), lowering, config);
-  print_notes(made.notes, made.schedule, inputs);
-  note_slow_pairs(made, inputs.config());
-  note_same_peak(made.schedule, config.moves);
+  print_step_notes(made, inputs);
   return make_timed_step(std::move(made), lowering, inputs.flags());
 }
 
@@ -91,9 +70,7 @@ TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr)
     return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), inputs);
-  print_notes(made->notes, made->schedule, inputs);
-  note_slow_pairs(*made, inputs.config());
-  note_same_peak(made->schedule, config.moves);
+  print_step_notes(*made, inputs);
   TimedStep step = make_timed_step(std::move(*made), lowering, inputs.flags());
   step.is_excerpt = true;
   return step;

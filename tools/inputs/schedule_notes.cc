@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
-#include "sim/ir/op_kinds.h"
 #include "sim/model/full_groups.h"
+#include "sim/model/schedule_refusal.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -64,6 +64,9 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());
 }
 
+namespace {
+
+/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one.
 void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) {
   if (!def.is_at_most_1f1b || def.is_at_most_1f1b(request)) return;
   const Shape& shape = request.shape;
@@ -74,6 +77,7 @@ void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) 
       shape.ranks, def.name, shape.ranks, 2 * std::int64_t{shape.ranks}, shape.microbatches);
 }
 
+/// Says where a last group of micro-batches delays every rank, and which groups do not.
 void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile) {
   const auto full = find_full_groups(def, shape, profile);
   if (!full) return;
@@ -84,18 +88,24 @@ void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profil
       def.name, shape.microbatches, size, shape.microbatches % size, shape.ranks, *full);
 }
 
-void note_same_peak(const Schedule& schedule, const Moves& moves) {
-  if (moves.offload && has_kind(schedule, OpKind::kEvict) && !lowers_peak(schedule))
-    print_message(
-        "bubblescope: --offload lowers no peak of {}: with this share, the activations that are "
-        "away are not among those of the peak; offload more\n",
-        schedule.name);
-}
-
+/// Says that a schedule was searched for under the memory of a model's devices.
 void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {
   print_message(
       "bubblescope: {} keeps within the {} of a device, which is its cap; --cap gives another\n",
       def.name, format_bytes(*std::min_element(caps.begin(), caps.end())));
+}
+
+}  // namespace
+
+void note_request(const ScheduleDef& def, const ScheduleRequest& request,
+                  const UniformMemory& memory) {
+  if (refuse_schedule(def, request).empty()) {
+    note_larger_bubble(def, request);
+    note_short_group(def, request.shape, request.profile);
+  }
+  const bool any_cap = !memory.cap.empty() || !memory.cap_bytes.empty();
+  if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
+    note_device_cap(def, request.memory.cap_bytes);
 }
 
 void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options) {
@@ -127,9 +137,9 @@ void note_last_messages(const CostTable& table, const std::string& file) {
       file, key);
 }
 
-void note_output_layer(const ScheduleDef& def, const CostOptions& cost) {
-  if (!def.splits_output_layer) return;
-  if (cost.file.empty() && cost.uniform.output_layer == 0)
+void note_output_layer(const ScheduleDef& def, const PredictOptions& options) {
+  if (!def.splits_output_layer || options.model.given()) return;
+  if (options.cost.file.empty() && options.cost.uniform.output_layer == 0)
     print_message(
         "bubblescope: {} splits an output layer that takes no time here; give --output-layer\n",
         def.name);

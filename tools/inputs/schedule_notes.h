@@ -26,17 +26,11 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 /// slice.
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
-/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one.
-void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request);
-
-/// Says where a last group of micro-batches delays every rank, and which groups do not.
-void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile);
-
-/// Says where activations are offloaded, and no rank's peak is lower for it.
-void note_same_peak(const Schedule& schedule, const Moves& moves);
-
-/// Says that a schedule was searched for under the memory of a model's devices.
-void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps);
+/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one, where a
+/// last group of micro-batches delays every rank, and that a schedule is searched for under the
+/// memory of a model's devices because `memory` has no cap.
+void note_request(const ScheduleDef& def, const ScheduleRequest& request,
+                  const UniformMemory& memory);
 
 /// Says where the ranks of a file have different numbers of stages, and times are given per rank.
 void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);
@@ -44,8 +38,7 @@ void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);
 /// Says where a cost file gives the last stage messages to a next one.
 void note_last_messages(const CostTable& table, const std::string& file);
 
-/// Says where a schedule splits an output layer that takes no time, and what its barriers leave
-/// out.
-void note_output_layer(const ScheduleDef& def, const CostOptions& cost);
+/// Says where a schedule splits an output layer that takes no time.
+void note_output_layer(const ScheduleDef& def, const PredictOptions& options);
 
 }  // namespace bubblescope::tools

@@ -61,8 +61,8 @@ std::vector<std::string> list_trained_schedules() {
 void note_prices(const PythonSchedule& schedule, const PredictOptions& options) {
   if (schedule.built_as.empty())
     note_uneven_ranks(schedule.valid(), options);
-  else if (options.model.model.empty())
-    note_output_layer(find_schedule(schedule.built_as), options.cost);
+  else
+    note_output_layer(find_schedule(schedule.built_as), options);
 }
 
 /// For schedules whose moves are added where their step is predicted.

@@ -51,7 +51,7 @@ Nanos predict_again(const Json& run, const Json& costs) {
     if (const auto scaled = tools::at_clock(inputs, run["pp"].get<std::int32_t>(),
                                             run["sm_mhz"]["measured"].get<double>()))
       inputs = *scaled;
-  const Nanos makespan = tools::predict(schedule, inputs).report.makespan;
+  const Nanos makespan = tools::predict_timed_step(schedule, inputs).report.makespan;
   std::filesystem::remove(file);
   return makespan;
 }

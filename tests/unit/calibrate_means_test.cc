@@ -49,7 +49,7 @@ tools::TimedStep predict_with(const CostTable& table, const std::string& name) {
   options.shape.ranks = kStages;
   options.shape.microbatches = 12;
   options.cost.file = "a table";
-  return tools::predict(name, tools::PredictInputs(options, {.costs = table}));
+  return tools::predict_timed_step(name, tools::PredictInputs(options, {.costs = table}));
 }
 
 // The device takes 4 % longer for every F, 7 % for the last stage's I and 3 % less for the first

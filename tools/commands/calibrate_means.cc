@@ -31,7 +31,7 @@ std::vector<std::array<double, kComputeKinds>> find_shortfalls(const CostTable& 
   const PredictInputs inputs(std::move(flags), {.costs = table});
   Durations durations(table.stages.size());
   for (const Measurement& each : measured.schedules)
-    add_ops(durations, predict(each.step.schedule, inputs));
+    add_ops(durations, predict_timed_step(each.step.schedule, inputs));
   std::vector<std::array<double, kComputeKinds>> factors(durations.size());
   for (std::size_t stage = 0; stage < durations.size(); ++stage)
     for (std::size_t kind = 0; kind < kComputeKinds; ++kind) {

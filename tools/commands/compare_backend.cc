@@ -170,7 +170,7 @@ struct RowInputs {
   const PredictInputs& of(const ComparedRow& row) const { return row.hint ? chosen : fixed; }
   /// Predicts the row again.
   TimedStep predict(const ComparedRow& row) const {
-    return tools::predict(row.hint ? *row.hint : row.step->schedule, of(row));
+    return tools::predict_timed_step(row.hint ? *row.hint : row.step->schedule, of(row));
   }
 };
 
@@ -180,9 +180,9 @@ Comparison judge_at_clock(const ComparedRow& row, Measurement measured, const Pr
   const std::optional<double> sm_mhz = find_sm_mhz(measured);
   std::optional<PredictInputs> scaled;
   if (sm_mhz) scaled = at_clock(inputs, row.step->schedule->shape.ranks, *sm_mhz);
-  Comparison comparison =
-      judge_prediction(row.name, scaled ? predict(row.step->schedule, *scaled) : *row.step,
-                       std::move(measured), run);
+  Comparison comparison = judge_prediction(
+      row.name, scaled ? predict_timed_step(row.step->schedule, *scaled) : *row.step,
+      std::move(measured), run);
   comparison.measured_sm_mhz = sm_mhz;
   if (inputs.files().costs) comparison.costs_sm_mhz = inputs.files().costs->sm_mhz;
   return comparison;

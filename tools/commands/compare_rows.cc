@@ -58,7 +58,7 @@ PredictOptions with_shape(PredictOptions flags, const std::string& text) {
 }
 
 TimedStep predict_step(const std::string& name, const PredictInputs& inputs, RowDetail detail) {
-  if (detail == RowDetail::kOps) return predict(name, inputs);
+  if (detail == RowDetail::kOps) return predict_timed_step(name, inputs);
   return predict_report(name, inputs,
                         [](const BubbleReport&) { return std::vector<std::int32_t>{}; });
 }

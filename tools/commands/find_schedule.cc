@@ -138,7 +138,7 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
 FoundStep find_and_predict(SearchOptions& options) {
   const auto find = [&](std::optional<Gradients> shrunk) {
     schedules::FoundSchedule found = find_as_asked(options, shrunk);
-    TimedStep step = predict(require_valid(found.schedule), options.inputs);
+    TimedStep step = predict_timed_step(require_valid(found.schedule), options.inputs);
     return FoundStep{std::move(found), std::move(step)};
   };
   FoundStep found = find({});

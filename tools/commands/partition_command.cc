@@ -39,7 +39,7 @@ std::vector<std::int32_t> in_flight_of(const std::string& name, std::int32_t sta
   PredictOptions flags;
   flags.shape.ranks = stages;
   flags.shape.microbatches = microbatches;
-  const TimedStep step = predict(name, PredictInputs(std::move(flags)));
+  const TimedStep step = predict_timed_step(name, PredictInputs(std::move(flags)));
   if (step.schedule->rank_of_stage != loop_placement(stages, 1))
     throw Error(
         fmt::format("--schedule {} has not one stage per rank; name one that has, such as "

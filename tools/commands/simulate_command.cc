@@ -119,7 +119,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
 
 /// Predicts the step: as a whole where files show every op of it, else what the report shows.
 TimedStep predict_shown(const SimulateOptions& options) {
-  if (writes_files(options.exports)) return predict(options.schedule, options.inputs);
+  if (writes_files(options.exports)) return predict_timed_step(options.schedule, options.inputs);
   return predict_report(options.schedule, options.inputs, [&](const BubbleReport& report) {
     return options.format == "text" ? traces::choose_shown_ranks(report, options.all_ranks)
                                     : std::vector<std::int32_t>{};
@@ -136,8 +136,8 @@ SimulatedJob simulate_step(const SimulateOptions& options) {
   const PredictInputs& inputs = options.inputs;
   if (!inputs.flags().loss) return {predict_shown(options)};
   const ValidSchedule pipeline = load_pipeline(options.schedule, inputs);
-  SimulatedJob simulated{predict(lose_rank(pipeline, inputs), inputs)};
-  simulated.loss = report_loss(options.schedule, pipeline, simulated.step.schedule, inputs);
+  SimulatedJob simulated{predict_timed_step(reroute_pipeline(pipeline, inputs), inputs)};
+  simulated.loss = report_lost_rank(options.schedule, pipeline, simulated.step.schedule, inputs);
   return simulated;
 }
 

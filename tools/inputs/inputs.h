@@ -3,7 +3,7 @@
 //
 //   PredictOptions flags;   // parsed: names and numbers
 //   const PredictInputs inputs = read_inputs(flags, {schedule});
-//   predict(schedule, inputs);
+//   predict_timed_step(schedule, inputs);
 #pragma once
 
 #include <functional>

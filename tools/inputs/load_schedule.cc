@@ -134,7 +134,7 @@ std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& na
                                                            const PredictInputs& inputs,
                                                            CostUse use) {
   if (!inputs.flags().loss) return load_alone(name_or_path, inputs, use);
-  return lose_rank(load_pipeline(name_or_path, inputs, use), inputs);
+  return reroute_pipeline(load_pipeline(name_or_path, inputs, use), inputs);
 }
 
 ValidSchedule load_pipeline(const std::string& name_or_path, const PredictInputs& inputs,

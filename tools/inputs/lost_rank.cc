@@ -33,19 +33,19 @@ std::variant<ValidSchedule, std::string> build_left(const std::string& name,
 
 }  // namespace
 
-ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictInputs& inputs) {
+ValidSchedule reroute_pipeline(const ValidSchedule& pipeline, const PredictInputs& inputs) {
   return reroute(pipeline, inputs.flags().loss->lost, inputs.config());
 }
 
-LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
-                       const ValidSchedule& rerouted, const PredictInputs& inputs) {
+LossReport report_lost_rank(const std::string& name_or_path, const ValidSchedule& pipeline,
+                            const ValidSchedule& rerouted, const PredictInputs& inputs) {
   const RankLoss& loss = *inputs.flags().loss;
   const std::int32_t left = count_left_microbatches(pipeline->shape.microbatches, loss.lost);
   const auto built = build_left(name_or_path, left, inputs);
   const auto* const schedule = std::get_if<ValidSchedule>(&built);
-  LossReport report = sim::report_loss(
-      pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule), loss,
-      inputs.config());
+  LossReport report =
+      report_loss(pipeline, rerouted, schedule == nullptr ? std::nullopt : std::optional(*schedule),
+                  loss, inputs.config());
   if (schedule == nullptr) report.left_refusal = std::get<std::string>(built);
   return report;
 }

@@ -10,10 +10,10 @@
 namespace bubblescope::tools {
 
 /// The job of all replicas without the rank that --lose names.
-ValidSchedule lose_rank(const ValidSchedule& pipeline, const PredictInputs& inputs);
+ValidSchedule reroute_pipeline(const ValidSchedule& pipeline, const PredictInputs& inputs);
 
-/// The cost of --lose; `rerouted` is what lose_rank() made of the pipeline.
-LossReport report_loss(const std::string& name_or_path, const ValidSchedule& pipeline,
-                       const ValidSchedule& rerouted, const PredictInputs& inputs);
+/// The cost of --lose; `rerouted` is what reroute_pipeline() made of the pipeline.
+LossReport report_lost_rank(const std::string& name_or_path, const ValidSchedule& pipeline,
+                            const ValidSchedule& rerouted, const PredictInputs& inputs);
 
 }  // namespace bubblescope::tools

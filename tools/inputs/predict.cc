@@ -18,8 +18,8 @@ Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs) {
   return models;
 }
 
-TimedStep predict(const std::string& name_or_path, const PredictInputs& inputs) {
-  return predict(load_valid_schedule(name_or_path, inputs), inputs);
+TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs) {
+  return predict_timed_step(load_valid_schedule(name_or_path, inputs), inputs);
 }
 
 namespace {
@@ -41,7 +41,7 @@ TimedStep make_timed_step(Prediction made, const LowerOptions& lowering,
 Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
                          const Config& config) {
   Program program = lower_or_explain(schedule, lowering);
-  return sim::predict(std::move(schedule), std::move(program), config);
+  return predict(std::move(schedule), std::move(program), config);
 }
 
 TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictInputs& inputs) {
@@ -53,7 +53,7 @@ TimedStep predict_by(const Config& config, ValidSchedule schedule, const Predict
 
 }  // namespace
 
-TimedStep predict(ValidSchedule schedule, const PredictInputs& inputs) {
+TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs) {
   return predict_by(inputs.config(), std::move(schedule), inputs);
 }
 

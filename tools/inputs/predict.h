@@ -36,13 +36,13 @@ Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs);
 
 /// Builds or loads the schedule and predicts its step. A deadlock is reported as by
 /// lower_or_explain().
-TimedStep predict(const std::string& name_or_path, const PredictInputs& inputs);
+TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs);
 
 /// The same from a schedule on, which has its moves already.
-TimedStep predict(ValidSchedule schedule, const PredictInputs& inputs);
+TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs);
 
-/// The same as predict() for callers that show the report and draw these ranks: of a long step that
-/// repeats itself, program and timeline hold no more than that.
+/// The same as predict_timed_step() for callers that show the report and draw these ranks: of a
+/// long step that repeats itself, program and timeline hold no more than that.
 TimedStep predict_report(const std::string& name_or_path, const PredictInputs& inputs,
                          const ChooseRanks& choose_ranks);
 

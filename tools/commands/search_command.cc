@@ -6,8 +6,8 @@
 
 #include "schedules/search/schedule_search.h"
 #include "tools/commands/exports.h"
-#include "tools/commands/find_schedule.h"
 #include "tools/commands/gate.h"
+#include "tools/commands/search_schedule.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -243,7 +243,7 @@ int run_search(const Arguments& arguments) {
   if (output) expect_native(*output);
   options.inputs = count_one_pipeline(read_inputs(std::move(flags), {}));
   const InterruptCatcher catcher;  // the report says whether it caught Ctrl-C
-  const auto [found, step] = find_and_predict(options);
+  const auto [found, step] = search_and_predict(options);
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.inputs, std::span(&ops, 1), Hints::kNone);
   if (step.models.placed)

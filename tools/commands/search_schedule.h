@@ -1,4 +1,4 @@
-// The question of the search command, and its answer.
+// Runs the order search for `search`, and predicts its result.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct FoundStep {
   TimedStep step;
 };
 
-/// Finds a schedule, whose step is timed as every step is. Searches once more where that step fits
-/// with smaller gradients only, whose costs are others; where the order that is then found fits
-/// with other ones again, these are taken for given, in the inputs as well. Throws Error where
-/// there is no such schedule.
-FoundStep find_and_predict(SearchOptions& options);
+/// Searches for a schedule and predicts its step. If the step fits only with smaller gradients,
+/// whose costs differ, searches again with those; if that result needs yet others, fixes those of
+/// the search in `options.inputs` and searches a last time. Throws Error where there is no such
+/// schedule.
+FoundStep search_and_predict(SearchOptions& options);
 
 }  // namespace bubblescope::tools

@@ -1,5 +1,5 @@
-// Puts the question to the search, and compares its answer with the simulator's.
-#include "tools/commands/find_schedule.h"
+// Sets the search up, and checks its result against the simulator's.
+#include "tools/commands/search_schedule.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -80,8 +80,8 @@ void expect_own_times(const Config& config, const Shape& shape) {
 
 /// `shrunk`: what a model's gradients shrink to because larger ones do not fit; nullopt: they do
 /// not.
-schedules::FoundSchedule find_as_asked(const SearchOptions& options,
-                                       std::optional<Gradients> shrunk) {
+schedules::FoundSchedule search_as_asked(const SearchOptions& options,
+                                         std::optional<Gradients> shrunk) {
   ScheduleDef def;
   def.name = "search";
   def.default_chunks = schedules::default_chunks(options.placement);
@@ -135,9 +135,9 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
 
 }  // namespace
 
-FoundStep find_and_predict(SearchOptions& options) {
+FoundStep search_and_predict(SearchOptions& options) {
   const auto find = [&](std::optional<Gradients> shrunk) {
-    schedules::FoundSchedule found = find_as_asked(options, shrunk);
+    schedules::FoundSchedule found = search_as_asked(options, shrunk);
     TimedStep step = predict_timed_step(require_valid(found.schedule), options.inputs);
     return FoundStep{std::move(found), std::move(step)};
   };

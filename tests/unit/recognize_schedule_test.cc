@@ -1,5 +1,5 @@
 // Tests that the schedules of measured orders are found by name.
-#include "tools/commands/recognize_schedule.h"
+#include "tools/inputs/recognize_schedule.h"
 
 #include <gtest/gtest.h>
 

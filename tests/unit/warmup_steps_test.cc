@@ -1,5 +1,5 @@
 // First steps that are longer than the others, and the time between steps.
-#include "tools/commands/warmup_steps.h"
+#include "traces/measured/warmup_steps.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 
 #include "tests/support/recorded_step.h"
 #include "tools/commands/analyze_job.h"
+#include "traces/reports/between_steps.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -36,7 +37,7 @@ traces::AssembledSteps read(const std::vector<Nanos>& factors) {
 }
 
 TEST(WarmupSteps, AreLeftOutAndNamed) {
-  const traces::AssembledSteps kept = tools::separate_warmup_steps(read({3, 2, 1, 1, 1, 1, 1, 1}));
+  const traces::AssembledSteps kept = traces::separate_warmup_steps(read({3, 2, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(kept.steps.size(), 6u);
   ASSERT_EQ(kept.remarks.left_out.size(), 1u);
   EXPECT_NE(kept.remarks.left_out.front().find("steps 0, 1"), std::string::npos)
@@ -45,8 +46,8 @@ TEST(WarmupSteps, AreLeftOutAndNamed) {
 
 // A later step may be long for any reason, and of three steps the first may be as usual as others.
 TEST(WarmupSteps, OthersStay) {
-  EXPECT_EQ(tools::separate_warmup_steps(read({1, 3, 1, 1, 1})).steps.size(), 5u);
-  EXPECT_EQ(tools::separate_warmup_steps(read({3, 1, 1})).steps.size(), 3u);
+  EXPECT_EQ(traces::separate_warmup_steps(read({1, 3, 1, 1, 1})).steps.size(), 5u);
+  EXPECT_EQ(traces::separate_warmup_steps(read({3, 1, 1})).steps.size(), 3u);
 }
 
 // A collective sets itself up in the first step.
@@ -65,7 +66,7 @@ TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
                              .end = makespan + reduction});
   }
   const tools::Analysis analysis =
-      tools::analyze_steps(tools::separate_warmup_steps(std::move(given)), {}, {});
+      tools::analyze_steps(traces::separate_warmup_steps(std::move(given)), {}, {});
   ASSERT_TRUE(analysis.iterations.causes);
   const std::vector<Cause>& causes = analysis.iterations.causes->causes;
   const auto reduction = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
@@ -77,18 +78,18 @@ TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
 
 TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {
   const std::optional<traces::BetweenSteps> between =
-      tools::measure_between_steps(read({1, 1, 2}).steps);
+      traces::measure_between_steps(read({1, 1, 2}).steps);
   ASSERT_TRUE(between);
   EXPECT_EQ(between->mean, 1'000);
   EXPECT_EQ(between->longest, 1'000);
-  EXPECT_FALSE(tools::measure_between_steps(read({1}).steps));
+  EXPECT_FALSE(traces::measure_between_steps(read({1}).steps));
 }
 
 TEST(WarmupSteps, ThePauseBetweenTwoStepsIsFound) {
   traces::AssembledSteps paused = read({1, 1, 1, 1});
   *paused.steps.at(2).begin += 50'000;
   *paused.steps.at(3).begin += 50'000;
-  const std::optional<traces::BetweenSteps> between = tools::measure_between_steps(paused.steps);
+  const std::optional<traces::BetweenSteps> between = traces::measure_between_steps(paused.steps);
   ASSERT_TRUE(between);
   EXPECT_EQ(between->median, 1'000);
   EXPECT_EQ(between->longest, 51'000);

@@ -20,14 +20,15 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
-#include "tools/commands/incomplete_steps.h"
-#include "tools/commands/recognize_schedule.h"
 #include "tools/commands/trace_paths.h"
-#include "tools/commands/warmup_steps.h"
+#include "tools/inputs/recognize_schedule.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_collectives.h"
+#include "traces/measured/incomplete_steps.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
+#include "traces/measured/warmup_steps.h"
+#include "traces/reports/between_steps.h"
 #include "traces/reports/cause_text.h"
 
 namespace bubblescope::tools {
@@ -207,7 +208,7 @@ traces::Iterations compare_steps(const traces::AssembledSteps& read,
     observed.push_back(observe(step));
   }
   const traces::MeasuredStep& first = read.steps.front();
-  if (is_broken(first) || !first.missing_ranks.empty() || !find_obstacle(first).empty())
+  if (traces::is_broken(first) || !first.missing_ranks.empty() || !find_obstacle(first).empty())
     return iterations;
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
@@ -267,7 +268,7 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
                                      const JobOptions& options) {
   if (!options.fits_costs && options.tries.schedules.empty()) return {};
   if (!read.steps.front().missing_ranks.empty()) return {};  // such steps are not trusted
-  const std::vector<ReplicatedStep> replicated = is_broken(read.steps.front())
+  const std::vector<ReplicatedStep> replicated = traces::is_broken(read.steps.front())
                                                      ? std::vector<ReplicatedStep>{}
                                                      : join_replicas(read.steps, read.late);
   if (replicated.empty())
@@ -338,8 +339,8 @@ traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const s
     if (step.program.ranks != read.steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               read.steps.front().program.ranks, step.program.ranks));
-  read = separate_incomplete_steps(std::move(read));
-  return separate_warmup_steps(separate_partial_steps(std::move(read)));
+  read = traces::separate_incomplete_steps(std::move(read));
+  return traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read)));
 }
 
 Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
@@ -358,7 +359,7 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
-  iterations.between_steps = measure_between_steps(steps);
+  iterations.between_steps = traces::measure_between_steps(steps);
   iterations.lacks_replicas = read.lacks_replicas;
   iterations.left_out = std::move(read.remarks.left_out);
   iterations.notes = std::move(read.remarks.notes);

@@ -19,7 +19,7 @@
 #include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
 #include "sim/predict/predict.h"
-#include "tools/commands/shared_work.h"
+#include "sim/predict/shared_work.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/schedule_request.h"
 #include "traces/text/time_axis.h"

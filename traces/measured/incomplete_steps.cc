@@ -1,5 +1,5 @@
 // Compares the steps of a job with each other.
-#include "tools/commands/incomplete_steps.h"
+#include "traces/measured/incomplete_steps.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,10 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace bubblescope::tools {
+namespace bubblescope::traces {
 
-traces::AssembledSteps without_steps(traces::AssembledSteps read,
-                                     const std::vector<std::int64_t>& numbers) {
+AssembledSteps without_steps(AssembledSteps read, const std::vector<std::int64_t>& numbers) {
   const auto is_removed = [&](std::int64_t number) {
     return std::binary_search(numbers.begin(), numbers.end(), number);
   };
@@ -26,10 +25,10 @@ traces::AssembledSteps without_steps(traces::AssembledSteps read,
   return read;
 }
 
-bool is_broken(const traces::MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
+bool is_broken(const MeasuredStep& step) { return !step.timeline.breakdown.empty(); }
 
-traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read) {
-  std::vector<traces::MeasuredStep>& steps = read.steps;
+AssembledSteps separate_incomplete_steps(AssembledSteps read) {
+  std::vector<MeasuredStep>& steps = read.steps;
   const auto broken = std::find_if(steps.begin(), steps.end(), is_broken);
   if (broken == steps.end()) return read;
   const std::string why = broken->timeline.breakdown;
@@ -37,10 +36,10 @@ traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read) {
   if (count < std::ssize(steps)) {
     read.remarks.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
     std::vector<std::int64_t> gone;
-    for (const traces::MeasuredStep& step : steps)
+    for (const MeasuredStep& step : steps)
       if (is_broken(step)) gone.push_back(step.number);
     std::erase_if(steps, is_broken);
-    for (const traces::MeasuredStep& step : steps) std::erase(gone, step.number);
+    for (const MeasuredStep& step : steps) std::erase(gone, step.number);
     std::sort(gone.begin(), gone.end());
     read = without_steps(std::move(read), gone);
   } else {
@@ -52,9 +51,9 @@ traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read) {
   return read;
 }
 
-traces::AssembledSteps separate_partial_steps(traces::AssembledSteps read) {
+AssembledSteps separate_partial_steps(AssembledSteps read) {
   std::map<std::int64_t, std::size_t> replicas;
-  for (const traces::MeasuredStep& step : read.steps) ++replicas[step.number];
+  for (const MeasuredStep& step : read.steps) ++replicas[step.number];
   std::size_t all = 0;
   for (const auto& [_, count] : replicas) all = std::max(all, count);
   std::vector<std::int64_t> partial;
@@ -75,4 +74,4 @@ traces::AssembledSteps separate_partial_steps(traces::AssembledSteps read) {
   return read;
 }
 
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::traces

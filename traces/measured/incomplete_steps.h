@@ -6,20 +6,19 @@
 
 #include "traces/measured/assemble_steps.h"
 
-namespace bubblescope::tools {
+namespace bubblescope::traces {
 
 /// Removes the steps with these numbers, which are sorted.
-traces::AssembledSteps without_steps(traces::AssembledSteps read,
-                                     const std::vector<std::int64_t>& numbers);
+AssembledSteps without_steps(AssembledSteps read, const std::vector<std::int64_t>& numbers);
 
 /// Whether the step did not complete.
-bool is_broken(const traces::MeasuredStep& step);
+bool is_broken(const MeasuredStep& step);
 
 /// Leaves out incomplete steps. If no step is complete, marks them all instead.
-traces::AssembledSteps separate_incomplete_steps(traces::AssembledSteps read);
+AssembledSteps separate_incomplete_steps(AssembledSteps read);
 
 /// Leaves out steps that lack a replica, if they are the fewer ones: replicas wait for each other,
 /// so that causes are sought in steps that have all of them.
-traces::AssembledSteps separate_partial_steps(traces::AssembledSteps read);
+AssembledSteps separate_partial_steps(AssembledSteps read);
 
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::traces

@@ -1,5 +1,5 @@
 // Recognizes the moves of a schedule by applying them again.
-#include "tools/commands/shared_work.h"
+#include "sim/predict/shared_work.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "sim/ir/validate.h"
 #include "sim/predict/moves.h"
 
-namespace bubblescope::tools {
+namespace bubblescope::inline sim {
 
 namespace {
 
@@ -76,4 +76,4 @@ SharedWork find_shared_work(const ValidSchedule& measured, const LowerOptions& l
   return shared;
 }
 
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::inline sim

@@ -1,5 +1,5 @@
 // Builds every schedule in the measured shape and compares.
-#include "tools/commands/recognize_schedule.h"
+#include "tools/inputs/recognize_schedule.h"
 
 #include <cstdint>
 #include <vector>

@@ -6,7 +6,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/predict/config.h"
 
-namespace bubblescope::tools {
+namespace bubblescope::inline sim {
 
 struct SharedWork {
   LowerOptions lower = {};  ///< how a step ends
@@ -19,4 +19,4 @@ struct SharedWork {
 SharedWork find_shared_work(const ValidSchedule& measured, const LowerOptions& lower,
                             const ValidSchedule& other);
 
-}  // namespace bubblescope::tools
+}  // namespace bubblescope::inline sim

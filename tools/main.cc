@@ -13,6 +13,7 @@
 #include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 #include "tools/command.h"
+#include "tools/errors.h"
 #include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/print.h"

@@ -10,7 +10,7 @@
 
 namespace bubblescope::inline sim {
 
-/// The party at fault for an Error. exit_status() (tools/command.h) maps it to an exit status.
+/// The party at fault for an Error. exit_status() (tools/errors.h) maps it to an exit status.
 enum class Fault : std::uint8_t {
   kProblem,  ///< the schedule or configuration has a problem (exit 1)
   kUsage,    ///< bad usage or unreadable input (exit 2)

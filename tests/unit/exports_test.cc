@@ -9,6 +9,7 @@
 #include "tests/support/command.h"
 #include "tests/support/perfetto_reader.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/command_line.h"
 #include "traces/files/file.h"
 #include "traces/files/format.h"
 

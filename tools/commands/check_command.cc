@@ -17,6 +17,7 @@
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/check_lists.h"
 #include "tools/commands/check_workload_files.h"
+#include "tools/errors.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/no_model.h"

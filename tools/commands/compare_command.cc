@@ -12,6 +12,7 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
+#include "tools/command_line.h"
 #include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"

@@ -17,6 +17,7 @@
 #include "sim/model/schedule_refusal.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/readiness.h"
+#include "tools/errors.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"

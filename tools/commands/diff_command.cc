@@ -10,10 +10,12 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
+#include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/job_difference.h"
 #include "tools/commands/job_table.h"
+#include "tools/errors.h"
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sim/analysis/conclusions.h"
+#include "tools/errors.h"
 #include "tools/print.h"
 #include "traces/files/csv_string.h"
 #include "traces/reports/cause_text.h"

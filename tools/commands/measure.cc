@@ -9,6 +9,7 @@
 #include "exec/gpu/host/gpu_environment.h"
 #include "tools/command.h"
 #include "tools/commands/measured_job.h"
+#include "tools/errors.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {

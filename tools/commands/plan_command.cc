@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/inputs.h"

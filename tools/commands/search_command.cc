@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
+#include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/search_schedule.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/predict/memory_caps.h"
+#include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"

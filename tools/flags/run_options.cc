@@ -6,6 +6,7 @@
 
 #include "exec/runtime/backend.h"
 #include "tools/command.h"
+#include "tools/errors.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/heading.h"

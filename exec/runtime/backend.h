@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "exec/runtime/limits.h"
+#include "exec/runtime/message_time.h"
 #include "exec/runtime/processes.h"
 #include "exec/runtime/rank_result.h"
 #include "exec/runtime/ready_queue.h"
@@ -57,9 +58,9 @@ struct BackendRequest {
 };
 
 class KernelBench;
-struct Job;  // exec/gpu/host/job.h
+// Their values belong to devices and trainings, so they are defined in exec/gpu/host/job.h.
+struct Job;
 struct JobRequest;
-struct MessageTime;
 struct DeviceOptions;
 
 /// An entry of the registry of backends.

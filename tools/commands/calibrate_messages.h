@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/calibration/contention_costs.h"
-#include "exec/gpu/host/job.h"
+#include "exec/runtime/message_time.h"
 #include "tools/commands/calibration_evidence.h"
 #include "tools/flags/run_options.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "exec/calibration/calibrate.h"
-#include "exec/gpu/host/job.h"
+#include "exec/runtime/message_time.h"
 #include "sim/model/cost_table.h"
 #include "traces/json/json_writer.h"
 

@@ -68,12 +68,6 @@ struct Job {
   std::function<StepActivity(std::int64_t step, const Timeline& timeline)> activity;
 };
 
-/// The time of a message of this size from a rank to its neighbour while nothing else runs.
-struct MessageTime {
-  Bytes bytes = 0;
-  Nanos nanos = 0;
-};
-
 /// The bytes that each op of a training adds to its rank's memory on a device, per stage.
 MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
                                    const DeviceOptions& device);

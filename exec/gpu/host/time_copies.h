@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "exec/gpu/calls.h"
-#include "exec/gpu/host/job.h"
+#include "exec/gpu/host/place_ranks.h"
+#include "exec/runtime/message_time.h"
 
 namespace bubblescope::exec {
 

@@ -1,8 +1,6 @@
 // Loads OpenBLAS.
 #include "exec/training/blas.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 
 #include "exec/runtime/library_call.h"
@@ -20,7 +18,7 @@ Blas open_blas() {
   const std::string file = BUBBLESCOPE_OPENBLAS;
   if (file.empty()) return {};
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library = open_library({file});
   if (library == nullptr) return {};
   Blas blas;
   if (!find_call(library, "cblas_sgemm", blas.multiply)) return {};

@@ -1,7 +1,6 @@
 // Writes the dependency graph as DOT text, or renders it.
 #include "traces/drawings/graphviz.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "traces/drawings/dot_graph.h"
 #include "traces/drawings/graphviz_module.h"
 #include "traces/files/format.h"
+#include "traces/files/library.h"
 
 namespace bubblescope::traces {
 
@@ -33,12 +33,12 @@ std::string find_module() {
 }
 
 template <class Function>
-Function* find_function(void* module, const char* name) {
-  void* const found = dlsym(module, name);
-  if (found == nullptr)
+Function* expect_function(const LoadedLibrary& module, const char* name) {
+  Function* function = nullptr;
+  if (!find_function(module, name, function))
     throw Error(Fault::kMachine, fmt::format("{} has no {}; build and install both from one source",
                                              BUBBLESCOPE_GRAPHVIZ_MODULE, name));
-  return reinterpret_cast<Function*>(found);
+  return function;
 }
 
 std::string write_graph(const StepRecord& record, const std::string& file) {
@@ -77,17 +77,17 @@ const Registrar<ScheduleFormat> kScheduleRegistrar{[] {
 std::string render_graph(const std::string& dot, const std::string& format,
                          const std::string& module_file) {
   // The module is never closed: it keeps what Graphviz's plugins remember from graph to graph.
-  void* const module = dlopen(module_file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr)
+  const LoadedLibrary module = load_library({module_file});
+  if (module.handle == nullptr)
     throw Error(Fault::kMachine,
                 fmt::format("{} cannot be loaded, so graphs cannot be rendered: install "
                             "libgraphviz-dev and build again, or write a .dot file and render it "
                             "elsewhere ({})",
-                            BUBBLESCOPE_GRAPHVIZ_MODULE, dlerror()));
+                            BUBBLESCOPE_GRAPHVIZ_MODULE, module.obstacle));
   auto* const render =
-      find_function<decltype(bubblescope_render_graph)>(module, "bubblescope_render_graph");
+      expect_function<decltype(bubblescope_render_graph)>(module, "bubblescope_render_graph");
   auto* const release =
-      find_function<decltype(bubblescope_release_image)>(module, "bubblescope_release_image");
+      expect_function<decltype(bubblescope_release_image)>(module, "bubblescope_release_image");
   const BubblescopeImage image = render(dot.c_str(), format.c_str());
   if (image.error != nullptr)
     throw Error(Fault::kMachine, fmt::format("{} ({})", image.error, format));

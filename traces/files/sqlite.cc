@@ -1,7 +1,6 @@
 // Loads the few functions of libsqlite3 that reading needs, by name.
 #include "traces/files/sqlite.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/files/library.h"
 
 namespace bubblescope::traces {
 
@@ -61,17 +61,15 @@ struct Functions {
 };
 
 template <class Function>
-void load(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function == nullptr)
+void load(const LoadedLibrary& library, const char* name, Function*& function) {
+  if (!find_function(library, name, function))
     throw Error(Fault::kMachine, fmt::format("libsqlite3 has no {}; install a newer one", name));
 }
 
 /// The library stays loaded until the program ends.
 Functions load_functions() {
-  void* library = ::dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) library = ::dlopen("libsqlite3.dylib", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
+  const LoadedLibrary library = load_library({"libsqlite3.so.0", "libsqlite3.dylib"});
+  if (library.handle == nullptr)
     throw Error(Fault::kMachine,
                 "cannot read a database without libsqlite3; install it (Debian: libsqlite3-0), or "
                 "export the trace as json");

@@ -164,8 +164,7 @@ bool find_all(void* library) {
 /// An older CUPTI may have shorter records than those that are read here.
 const char* open_cupti() {
   const std::string major = std::to_string(CUDART_VERSION / 1000);
-  void* library = dlopen(("libcupti.so." + major).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) library = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
+  void* const library = open_library({"libcupti.so." + major, "libcupti.so"});
   if (library == nullptr)
     return store_error("libcupti.so." + major +
                        " was not found; add the folder of the CUDA toolkit's CUPTI "

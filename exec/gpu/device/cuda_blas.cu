@@ -9,8 +9,7 @@ namespace {
 
 /// The library is never unloaded.
 bool open(CudaBlas& blas) {
-  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const library = open_library({"libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)});
   return library != nullptr && find_call(library, "cublasLtCreate", blas.cublasLtCreate) &&
          find_call(library, "cublasLtDestroy", blas.cublasLtDestroy) &&
          find_call(library, "cublasLtGetVersion", blas.cublasLtGetVersion) &&

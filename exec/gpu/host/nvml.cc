@@ -34,7 +34,7 @@ constexpr Reason kReasons[] = {
 
 Nvml open_nvml(const std::string& library) {
   Nvml nvml;
-  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const opened = open_library({library});
   if (opened == nullptr)
     nvml.obstacle = library + " was not found";
   else if (!find_all(opened, nvml.calls))

@@ -169,7 +169,9 @@ class EventReader : public JsonVisitor {
       case EventKey::kPhase: event_.phase = value; break;
       case EventKey::kProcess: event_.pid = value; break;
       case EventKey::kThread: event_.tid = value; break;
-      case EventKey::kFlow: event_.flow = parse_number<std::int64_t>(value).value_or(-1); break;
+      case EventKey::kFlow:
+        event_.flow = parse_number<std::int64_t>(value).value_or(kNoNumber);
+        break;
       case EventKey::kStart:
       case EventKey::kDuration:
       case EventKey::kArgs:

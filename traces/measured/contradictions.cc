@@ -17,7 +17,7 @@ namespace {
 /// An event of the host.
 struct HostEvent {
   TimeSpan span;
-  std::int64_t number = -1;
+  std::int64_t number = kNoNumber;
 };
 
 bool is_on_host(Activity activity) {

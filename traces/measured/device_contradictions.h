@@ -25,7 +25,7 @@ inline constexpr double kMaxStrayTime = 0.01;
 struct OpSpan {
   TimeSpan span;
   std::uint32_t thread = 0;
-  std::int64_t number = -1;  ///< its running number; -1 if unknown
+  std::int64_t number = kNoNumber;  ///< its running number
   std::int64_t step = 0;
   std::int64_t op_class = 0;  ///< equal for ops of the same stage and kind
 };

@@ -213,7 +213,7 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
       if (std::exchange(is_first, false))
         found.ranges.spans.push_back({{slice.start, slice.end},
                                       slice.thread,
-                                      slice.number.value_or(-1),
+                                      slice.number.value_or(kNoNumber),
                                       op.step,
                                       op_class_of(op.op)});
       if (!op.may_hold_waiting) continue;

@@ -20,7 +20,7 @@ struct ReadEvent {
   std::string group_ranks;           ///< of the group, as text: "[0, 1]"
   std::optional<std::int64_t> peer;  ///< of a send or a receive: its place in the group
   std::int64_t correlation = 0;
-  std::int64_t flow = -1;
+  std::int64_t flow = kNoNumber;
   std::optional<Nanos> start;
   std::optional<Nanos> duration;
   std::string bad_time;  ///< the text of a time that does not fit
@@ -36,7 +36,7 @@ struct ReadEvent {
     slice.number.reset();
     peer.reset();
     correlation = 0;
-    flow = -1;
+    flow = kNoNumber;
     start.reset();
     duration.reset();
   }

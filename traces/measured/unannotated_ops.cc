@@ -248,7 +248,7 @@ ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const Profil
     op.step = mark.number;
     op.start = one.span.start;
     op.end = one.span.end;
-    found.ranges.spans.push_back({one.span, 0, -1, mark.number, op_class_of(op.op)});
+    found.ranges.spans.push_back({one.span, 0, kNoNumber, mark.number, op_class_of(op.op)});
     const Nanos waited_from = std::exchange(free_from, one.span.end);
     if (const auto on_device = observe_on_device(op, one.span, profile.activity)) {
       found.ops.push_back(*on_device);

@@ -63,33 +63,40 @@ void expect_no_workload(const std::string& path) {
                 "check' reads it");
 }
 
-std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
+std::variant<ValidSchedule, InvalidSchedule> read_schedule(const std::string& path,
                                                            const PredictInputs& inputs,
                                                            CostUse use) {
+  expect_no_workload(path);
+  traces::ScheduleFile file = traces::read_schedule_file(path);
+  if (file.has_times && use == CostUse::kPriced)
+    expect_named_costs(path, file.schedule, inputs.flags());
+  expect_agreement(file.schedule, inputs, path);
+  std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(file.schedule));
+  auto* const valid = std::get_if<ValidSchedule>(&read);
+  if (valid == nullptr) return read;
+  Problems problems = validate_message_order(*valid);
+  if (problems.empty() && use == CostUse::kPriced) note_uneven_ranks(*valid, inputs.flags());
+  if (problems.empty()) return read;
+  if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
+  return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
+}
+
+ValidSchedule build_named(const std::string& name, const PredictInputs& inputs, CostUse use) {
   const PredictOptions& flags = inputs.flags();
-  if (is_schedule_file(name_or_path)) {
-    expect_no_workload(name_or_path);
-    traces::ScheduleFile file = traces::read_schedule_file(name_or_path);
-    if (file.has_times && use == CostUse::kPriced)
-      expect_named_costs(name_or_path, file.schedule, flags);
-    Schedule schedule = std::move(file.schedule);
-    expect_agreement(schedule, inputs, name_or_path);
-    std::variant<ValidSchedule, InvalidSchedule> read = validate_schedule(std::move(schedule));
-    auto* const valid = std::get_if<ValidSchedule>(&read);
-    if (valid == nullptr) return read;
-    Problems problems = validate_message_order(*valid);
-    if (problems.empty() && use == CostUse::kPriced) note_uneven_ranks(*valid, flags);
-    if (problems.empty()) return read;
-    if (auto deadlock = find_deadlock(*valid)) problems.push_back(*std::move(deadlock));
-    return InvalidSchedule{std::move(*valid).take(), std::move(problems)};
-  }
-  const ScheduleDef& def = find_schedule(name_or_path);
-  note_similar_names(name_or_path);
+  const ScheduleDef& def = find_schedule(name);
+  note_similar_names(name);
   note_default_sizes(def, flags.shape);
   ScheduleRequest request = make_request(def, inputs);
   note_request(def, request, flags.memory);
   if (use == CostUse::kPriced) note_output_layer(def, flags);
   return build_schedule(def, std::move(request));
+}
+
+std::variant<ValidSchedule, InvalidSchedule> read_or_build(const std::string& name_or_path,
+                                                           const PredictInputs& inputs,
+                                                           CostUse use) {
+  if (is_schedule_file(name_or_path)) return read_schedule(name_or_path, inputs, use);
+  return build_named(name_or_path, inputs, use);
 }
 
 void expect_shardable(const Schedule& schedule, const std::string& name_or_path) {

@@ -8,6 +8,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/malformed.h"
+#include "tests/support/problem_text.h"
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -111,7 +112,9 @@ TEST(NativeSchedule, LeavesIllegalSchedulesToValidate) {
   const Schedule schedule =
       read(R"({"format":"bubblescope-schedule/1","name":"f","placement":[0],"order":["7F9.3 0B0"],)"
            R"("shape":{"ranks":1,"chunks":1,"microbatches":1}})");
-  EXPECT_FALSE(validate(schedule).empty());
+  EXPECT_EQ(problems_of(schedule),
+            "0F0 is missing; add it to this rank\n"
+            "7F9.3 is on stage 7, stages are 0..0");
 }
 
 TEST(NativeSchedule, RefusesWhatIsMalformed) { expect_refusals("native_schedule.txt", read); }

@@ -244,10 +244,16 @@ TEST(OpParts, OfHalvesDoNotMakeThoseOfWholeBackwards) {
             std::string::npos);
 }
 
+// Stage 0 recomputes the given time beside the ops of stage 1, which recomputes all 36 ns of its F.
 TEST(OpParts, OfOneEntryServeStagesThatRecomputeDifferently) {
   Schedule schedule = traces::parse_schedule_text("0F0 0R0 0B0\n1F0 1R0 1B0", "two");
   schedule.recompute_of_stage = {Recompute::kSelective, Recompute::kFull};
-  EXPECT_NO_THROW(predict_with(schedule, std::string(kTwoLanes) + ",\"selective_recompute\":1"));
+  const auto makespan = [&](const std::string& selective) {
+    const std::string key = ",\"selective_recompute\":\"" + selective + "\"";
+    return predict_with(schedule, kTwoLanes + key).report.makespan;
+  };
+  EXPECT_EQ(makespan("1ns"), 36 + 36 + 36 + 50 + 50);
+  EXPECT_EQ(makespan("200ns"), 36 + 200 + 50);
 }
 
 TEST(OpParts, ThatAnOrderDoesNotFitAreRefusedForTheSchedule) {

@@ -135,7 +135,9 @@ TEST(PipeDream2BW, ReplicatesTheWholePipeline) {
     EXPECT_EQ(rank.weights->staleness, 1);
   }
   request.replicas = {3, 2, 1};
-  EXPECT_FALSE(find_schedule("pipedream-2bw").refuse(request).empty());
+  EXPECT_EQ(find_schedule("pipedream-2bw").refuse(request),
+            std::vector<std::string>{
+                "the whole pipeline is replicated; give every stage the same `replicas`"});
 }
 
 TEST(PipeDream2BW, HoldsTwoVersionsOneUpdateApart) {
@@ -193,9 +195,11 @@ TEST(ValidateWeights, DistinguishesSlicesOfAMicrobatch) {
 TEST(PipeDream, RefusesReplicasThatDoNotAddUp) {
   ScheduleRequest request = make_request(4, 8);
   request.replicas = {2, 1};
-  EXPECT_FALSE(find_schedule("pipedream").refuse(request).empty());
+  EXPECT_EQ(find_schedule("pipedream").refuse(request),
+            std::vector<std::string>{"`replicas` uses 3 rank(s); `pp` must be that, not 4"});
   request.replicas = {4, 0};
-  EXPECT_FALSE(find_schedule("pipedream").refuse(request).empty());
+  EXPECT_EQ(find_schedule("pipedream").refuse(request),
+            std::vector<std::string>{"`replicas`: every stage needs at least 1 rank"});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/support/as_written.h"
 #include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
+#include "tests/support/problem_text.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/test_paths.h"
 #include "traces/files/file.h"
@@ -81,10 +82,15 @@ TEST(PytorchCsv, KeepsAMergedBackwardBesideSplitOnes) {
 }
 
 TEST(PytorchCsv, LeavesIllegalSchedulesToValidate) {
-  EXPECT_FALSE(validate(read("0F0,0F0,0B0\n")).empty());
-  EXPECT_FALSE(validate(read("0B0,0F0\n")).empty());
-  EXPECT_FALSE(validate(read("0F0,0F2,0B0\n")).empty());
-  EXPECT_FALSE(validate(read("0F0,0I0,0W0,0B0\n")).empty());
+  EXPECT_EQ(problems_of(read("0F0,0F0,0B0\n")),
+            "0F0 runs twice; the first is at position 0, remove one");
+  EXPECT_EQ(problems_of(read("0B0,0F0\n")), "0B0 runs before its forward 0F0; move it after");
+  EXPECT_EQ(problems_of(read("0F0,0F2,0B0\n")),
+            "0F1 is missing; add it to this rank\n"
+            "0B1 is missing, and so are I and W; add B, or I and W\n"
+            "0B2 is missing, and so are I and W; add B, or I and W");
+  EXPECT_EQ(problems_of(read("0F0,0I0,0W0,0B0\n")),
+            "stage 0, micro-batch 0 has B as well as I; keep one of them");
 }
 
 TEST(PytorchCsv, RefusesWhatIsMalformed) { expect_refusals("pytorch_csv.txt", read); }

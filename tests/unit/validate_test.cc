@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/support/problem_text.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -87,7 +88,7 @@ TEST(Validate, FindsOpsOnTheWrongRank) {
 TEST(Validate, FindsHalvesOfPairs) {
   Schedule schedule = two_by_two(kLegal);
   schedule.order[0][1].pairing = Pairing::kFirst;
-  EXPECT_FALSE(validate(schedule).empty());
+  EXPECT_EQ(problems_of(schedule), "0B0 is half of an overlapped pair without the other");
   schedule.order[0][2].pairing = Pairing::kSecond;
   EXPECT_TRUE(validate(schedule).empty());
 }
@@ -123,7 +124,11 @@ TEST(Validate, KeepsMicrobatchesInTheirPipeline) {
   schedule.pipelines = 2;
   EXPECT_TRUE(validate(schedule).empty()) << validate(schedule)[0].message;
   std::swap(schedule.order[0][0].microbatch, schedule.order[0][1].microbatch);
-  EXPECT_FALSE(validate(schedule).empty());
+  EXPECT_EQ(problems_of(schedule),
+            "0F0 is missing; add it to this rank\n"
+            "3F1 is missing; add it to this rank\n"
+            "0F1: micro-batch 1 runs through the other pipeline's stages\n"
+            "3F0: micro-batch 0 runs through the other pipeline's stages");
 }
 
 struct MessageCase {
@@ -192,7 +197,8 @@ TEST(Validate, RequiresFusedForwardsToBeAdjacent) {
   ASSERT_EQ(validate(schedule).size(), 1u);
   EXPECT_EQ(validate(schedule)[0].position, 2);
   schedule.fused_forwards = 3;  // of two
-  EXPECT_FALSE(validate(schedule).empty());
+  EXPECT_EQ(problems_of(schedule),
+            "forwards are fused 3 at a time, which does not divide their number; correct one");
 }
 
 }  // namespace

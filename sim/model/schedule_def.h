@@ -75,8 +75,7 @@ struct ScheduleDef {
   std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list`
   std::string source;   ///< the paper or program that it comes from
-  /// Chunks per rank if the schedule fixes them; else users choose them, by default
-  /// `default_chunks`.
+  /// Chunks per rank if the schedule fixes them; else users choose them.
   std::optional<std::int32_t> implied_chunks = {};
   std::int32_t default_chunks = 1;  ///< 2 if the schedule with 1 has another name
   std::int32_t default_slices = 1;  ///< of a sequence, where users choose none

@@ -25,7 +25,7 @@ LEVELS = ('kind', 'generation', 'runtime', 'precision')
 PARENT = 15  # sources: more no longer change the coverage of sources that are left out
 TAIL = 0.05  # at either side, which leaves nine in ten
 MANY = 100  # runs: five of them lie outside at either side
-BOUNDS = (0.87, 0.93)  # of coverage, on average over sources and over all runs
+BOUNDS = (0.85, 0.93)  # of coverage, on average over sources and over all runs
 
 
 def generation_of(device):

@@ -26,7 +26,7 @@ class HostLowering {
 
  private:
   void add_list(std::int32_t rank, const PostedSteps& steps) {
-    lane_ = draft_.add_lane({rank, "host"});
+    lane_ = draft_.add_lane({rank, kHostLane});
     last_compute_ = last_host_event_ = kNoInstruction;
     for (std::size_t at = 0; at < steps.size();) {
       if (is_compute(steps[at].op.kind)) {

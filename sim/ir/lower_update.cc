@@ -88,7 +88,7 @@ class StepUpdate {
       const Instruction& instruction = program_.instructions[id];
       const auto rank = static_cast<std::size_t>(instruction.rank);
       const bool blocks =
-          instruction.lane != kNoLane && program_.lanes[instruction.lane].name == "host";
+          instruction.lane != kNoLane && program_.lanes[instruction.lane].name == kHostLane;
       if (blocks && !last_host_event_[rank]) last_host_event_[rank] = id;
       if (instruction.op.kind == OpKind::kReduceGrad) use_posted_reduction(id);
       if (!is_compute(instruction.op.kind)) continue;

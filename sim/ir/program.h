@@ -25,8 +25,11 @@ inline constexpr std::uint32_t kNoLane = 0xffffffffu;
 /// An in-order queue of a rank.
 struct Lane {
   std::int32_t rank = 0;
-  std::string name;  ///< "compute", "communication", "host"; message lanes name their link
+  std::string name;  ///< "compute", "communication", kHostLane; message lanes name their link
 };
+
+/// The name of the lane in which a rank posts its messages and waits for them.
+inline constexpr const char* kHostLane = "host";
 
 /// Whether an instruction does work or only occupies its queue for a message. Posts and waits take
 /// no time themselves; they cost the time for which they block their lane.

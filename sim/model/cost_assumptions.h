@@ -57,7 +57,8 @@ struct CostAssumptions {
   /// Rate of the runtime's flash attention over the device's best.
   double attention_quality = 1;
   /// 1 with flash attention 2, which does not use the matrix units of devices after Ampere as they
-  /// are meant to be: 1 / 1.6 of the rate there (arXiv 2407.08608, figures 5 and 6).
+  /// are meant to be: 1 / 1.6 of the rate on Hopper (arXiv 2407.08608, figures 5 and 6), and no
+  /// more on Blackwell.
   double flash_attention_2 = 0;
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden

@@ -29,6 +29,11 @@ constexpr double kFullHead = 128;
 /// cuDNN's attention over flash attention 2 in the same figures: 539 over 335 TFLOP/s in F, with a
 /// causal mask, and 516 over 322 in the backward.
 constexpr double kGainOverFlash2 = 1.6;
+/// Flash attention 2 on Blackwell, in FLOPs per second: on B200 heads of 128 have 352 to 362
+/// TFLOP/s in F (meta-pytorch/tritonbench pull request 171, 2k to 8k tokens), and heads of 64 have
+/// 380, and 334 in the backward (Dao-AILab/flash-attention issue 1589). That is what Hopper
+/// reaches, because its instructions are those of Ampere.
+constexpr double kFlash2OnBlackwell = 355e12;
 /// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
 /// 0.511 backward.
 constexpr double kPermuteShare = 0.50;
@@ -173,13 +178,13 @@ double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const Gpu& gpu = on_.gpu;
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
-  const bool ampere = gpu.generation == "ampere";
-  const bool flash2 = ampere || on_.assumptions.flash_attention_2 > 0;
-  const double quality =
-      on_.assumptions.attention_quality / (flash2 && !ampere ? kGainOverFlash2 : 1);
+  const bool flash2 = gpu.generation == "ampere" || on_.assumptions.flash_attention_2 > 0;
+  double full_rate = gpu.peak_flops * kernels.fraction;
+  if (flash2 && gpu.generation != "ampere") full_rate /= kGainOverFlash2;
+  if (flash2 && gpu.generation == "blackwell") full_rate = std::min(full_rate, kFlash2OnBlackwell);
   const double of_head =
       estimate_head_share(on_.model.head_size, flash2 ? kHalfHeadOfFlash2 : kernels.half_head);
-  const double rate = gpu.peak_flops * kernels.fraction * quality * blocks /
+  const double rate = full_rate * on_.assumptions.attention_quality * blocks /
                       (blocks + kernels.half_blocks) * of_head;
   return flops / rate * 1e9 * on_.assumptions.slowdown;
 }

@@ -123,6 +123,20 @@ TEST(FlashAttention, IsFasterSinceHopperAndSlowerUnderAPowerLimit) {
   EXPECT_NEAR(LayerTimer(on).core_forward() / later, 1.6, 1e-9);
 }
 
+// Heads of 128 numbers at 8,192 tokens: 362 TFLOP/s on B200 in F (tritonbench pull request 171).
+TEST(FlashAttention, IsAsFastOnBlackwellAsOnHopperInItsSecondVersion) {
+  ModelOnDevices on = with_heads(108, "b200");
+  on.parallel.flash_attention = true;
+  on.parallel.sequence = 8192;
+  on.parallel.micro_batch_size = 8;
+  on.model.heads = on.model.key_value_heads = 16;
+  on.model.head_size = 128;
+  on.assumptions.causal = false;
+  on.assumptions.flash_attention_2 = 1;
+  const double flops = 8 * 4.0 * 8192 * 8192 * 16 * 128;
+  EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, 362, 0.06 * 362);
+}
+
 TEST(FlashAttention, TakesUnalignedHeadsInPyTorchAlone) {
   EXPECT_TRUE(can_fuse_attention(with_heads(96).model, false));
   EXPECT_FALSE(can_fuse_attention(with_heads(128).model, false));

@@ -130,15 +130,22 @@ double StageLoads::add_tables_to(PhaseTimes times, std::int32_t stage, std::int6
 StageLoad StageLoads::load_shard() const {
   ModelOnDevices part = on_;
   part.model.vocabulary = (on_.model.vocabulary + shards_ - 1) / shards_;
-  return load_head(part);
+  StageLoad shard = load_head(part);
+  if (on_.model.tied_embeddings && stages_ > 1) return shard;
+  const double words = static_cast<double>(count_head_parameters(part.model)) / on_.parallel.tensor;
+  shard.times.weight_grad += estimate_accumulation_time(on_, words);
+  shard.parameters.dense += words;
+  shard.tables += words;
+  return shard;
 }
 
 StageLoad StageLoads::load_embedding() const {
   StageLoad load;
   load.times = estimate_embedding_times(on_);
   load.memory = estimate_embedding_memory(on_.model, on_.parallel);
-  const double table =
-      static_cast<double>(count_embedding_parameters(on_.model)) / on_.parallel.tensor;
+  double table = static_cast<double>(count_embedding_parameters(on_.model)) / on_.parallel.tensor;
+  if (shards_ > 0)  // shards hold the words, and the first stage the positions
+    table -= static_cast<double>(count_head_parameters(on_.model)) / on_.parallel.tensor;
   load.times.weight_grad += estimate_accumulation_time(on_, table);
   load.parameters.dense = load.tables = table;
   return load;

@@ -35,8 +35,8 @@ struct StageLoad {
 /// The loads of a pipeline's stages, with any layers. Refers to the ModelOnDevices.
 class StageLoads {
  public:
-  /// With `shards`, no stage holds the head: that many shards divide it. Throws Error for models
-  /// whose predictions have heads of their own.
+  /// With `shards`, no stage holds the head or the embedding of words: that many shards divide
+  /// them. Throws Error for models whose predictions have heads of their own.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
   /// The load of a stage that holds the layers from `first` to before `end`.

@@ -211,15 +211,20 @@ TEST(MultiTokenPrediction, AddsALayerAndAHeadToTheLastStage) {
             compute_model_flops_per_sample(without.model, 4096, true));
 }
 
-// Vocabulary parallelism: the head's 128,256 words in four shards of 32,064.
-TEST(SplitOutputLayer, IsHeldByShardsThatAddUpToTheHead) {
+// Vocabulary parallelism: the 128,256 words of embedding and head in four shards of 32,064.
+TEST(SplitVocabulary, IsHeldByShardsThatAddUpToHeadAndEmbedding) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
   on.parallel.layers_of_stage = {8, 8, 8, 8};
-  const StageLoad whole = StageLoads(on, 4).load(3, 24, 32);
+  const StageLoads undivided(on, 4);
   const StageLoads split(on, 4, 4);
+  const StageLoad whole = undivided.load(3, 24, 32);
   const StageLoad less = split.load(3, 24, 32);
   const StageLoad shard = split.load_shard();
-  EXPECT_DOUBLE_EQ(whole.parameters.dense, less.parameters.dense + 4 * shard.parameters.dense);
+  EXPECT_DOUBLE_EQ(whole.parameters.dense - less.parameters.dense, 128'256.0 * 4096);
+  EXPECT_DOUBLE_EQ(undivided.load(0, 0, 8).tables, 128'256.0 * 4096);
+  EXPECT_EQ(split.load(0, 0, 8).tables, 0);
+  EXPECT_DOUBLE_EQ(shard.parameters.dense, 2 * 32'064.0 * 4096);
+  EXPECT_EQ(shard.tables, shard.parameters.dense);
   EXPECT_GE(4 * shard.times.forward, whole.times.forward - less.times.forward);
   EXPECT_LE(4 * shard.times.forward, 1.2 * (whole.times.forward - less.times.forward));
   EXPECT_LT(less.memory.forward + shard.memory.forward, whole.memory.forward);

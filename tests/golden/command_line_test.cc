@@ -43,6 +43,20 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, ExplainsFlagsOfFrameworks) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --zero-stage 2", 2,
+       "no flag is called '--zero-stage'; here it is '--zero'"},
+      {"simulate 1f1b --pp 4 -m 8 --no_overlap_grad_reduce", 2,
+       "'--grad-reduction overlap' or 'serial'"},
+      {"simulate 1f1b --pp 4 -m 8 --sequence-parallel", 2,
+       "it is on; '--no-sequence-parallel' switches"},
+      {"check 1f1b --pp 4 -m 8 --fp8", 2,
+       "no flag is called '--fp8' ('bubblescope check --help' shows"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
 TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
   const Case cases[] = {
       {"simulat 1f1b", 2, "did you mean 'simulate'?"},

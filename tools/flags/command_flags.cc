@@ -15,6 +15,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
+#include "tools/flags/framework_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/text/fit_table.h"
@@ -308,10 +309,11 @@ void CommandFlags::refuse_unknown_flag() const {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   const std::string word = left[0].substr(0, left[0].find('='));
-  const bool is_flag = word.starts_with('-');
-  throw Error((is_flag ? "no flag is called '" : "one word too many: '") + word + "'" +
-              suggestion(is_flag ? nearest_names(word, known) : std::vector<std::string>{}) +
-              " ('" + app.get_name() + " --help' " + (is_flag ? "shows them all)" : "explains)"));
+  const std::string help = " ('" + app.get_name() + " --help' ";
+  if (!word.starts_with('-')) throw Error("one word too many: '" + word + "'" + help + "explains)");
+  std::string hint = explain_framework_flag(word, known);
+  if (hint.empty()) hint = suggestion(nearest_names(word, known));
+  throw Error("no flag is called '" + word + "'" + hint + help + "shows them all)");
 }
 
 /// The library would take the next flag for the value that a flag lacks: "--svg --cap=8".

@@ -10,8 +10,8 @@ counts once, however many runs it has. A class of runs (of one kind of model, ge
 precision) has the errors of its own sources, each with weight 1, and beside them those of the next wider class, with
 weight PARENT: a class of few sources borrows from its parents. TAIL of that mixture is cut off at either side.
 A runtime with MANY runs of its own has an interval that holds nine in ten of these as well: a new run of it is more
-likely to be like them than like those of other runtimes. PARENT and TAIL are the same for all classes. They are tested on every source in turn: intervals from all other
-sources, errors from the source (coverage).
+likely to be like them than like those of other runtimes. PARENT and TAIL are the same for all classes. They are tested
+on every source in turn: intervals from all other sources, errors from the source (coverage).
 """
 
 import argparse
@@ -22,10 +22,12 @@ import statistics
 import sys
 
 LEVELS = ('kind', 'generation', 'runtime', 'precision')
+ERRORS_OF = {'nemo-24.07': 'nemo'}  # RuntimeDef::errors_of
 PARENT = 15  # sources: more no longer change the coverage of sources that are left out
-TAIL = 0.05  # at either side, which leaves nine in ten
+TAIL = 0.03  # at either side: of sources that are left out, which may lie beyond all others, it leaves nine in ten runs
+TAIL_OF_MANY = 0.05
 MANY = 100  # runs: five of them lie outside at either side
-BOUNDS = (0.85, 0.93)  # of coverage, on average over sources and over all runs
+BOUNDS = (0.87, 0.93)  # of coverage, on average over sources and over all runs
 
 
 def generation_of(device):
@@ -33,7 +35,16 @@ def generation_of(device):
 
 
 def classified(results):
-    return [dict(run, generation=generation_of(run['device'])) for run in results]
+    """The runs with the names that known_errors.cc has for their classes."""
+    return [
+        dict(
+            run,
+            generation=generation_of(run['device']),
+            runtime=ERRORS_OF.get(run['runtime'], run['runtime']),
+            precision='fp8' if run['precision'] == 'fp8' else 'bf16',
+        )
+        for run in results
+    ]
 
 
 def class_of(run, depth):
@@ -71,18 +82,18 @@ def quantile(weighted, level):
     return ordered[-1][0]
 
 
-def ends(weighted):
-    """Lowest and highest error, to percents: rounding outwards would hold more than nine in ten."""
-    return round(quantile(weighted, TAIL), 2), round(quantile(weighted, 1 - TAIL), 2)
+def ends(weighted, tail):
+    """Lowest and highest error, to percents: rounding outwards would hold more runs than it should."""
+    return round(quantile(weighted, tail), 2), round(quantile(weighted, 1 - tail), 2)
 
 
 def interval(runs, names):
     """The interval of the class of these names."""
-    low, high = ends([(error, weight) for error, weight, _ in mixture(runs, names)])
+    low, high = ends([(error, weight) for error, weight, _ in mixture(runs, names)], TAIL)
     own = [run['error'] for run in runs if class_of(run, len(names)) == tuple(names)]
     if len(own) < MANY or len(names) <= LEVELS.index('runtime'):
         return low, high
-    own_low, own_high = ends([(error, 1 / len(own)) for error in own])
+    own_low, own_high = ends([(error, 1 / len(own)) for error in own], TAIL_OF_MANY)
     return min(low, own_low), max(high, own_high)
 
 
@@ -159,19 +170,20 @@ def coverage_table(inside):
 def section(results):
     of_sources, of_runs = means(coverage(results))
     text = f"""
-Nine in ten runs of a class are expected between these errors. They come from runs whose source was left out of the fit, and for
-models with experts, of which the fit has few, also from the unseen sources of the [held-out runs](#held-out-runs).
-A source counts once, however many runs it has, because the errors of one source are alike. Beside its own sources, each
-with weight 1, a class has the errors of the next wider class (without the precision, the runtime, the generation) with
-weight {PARENT}, so that a class of few sources borrows from its parents; {100 * TAIL:g} % of that mixture lie outside at either
-side. A runtime with {MANY} runs and more of its own has an interval that holds nine in ten of these as well. The weight is the same for all classes; more would not change the coverage of sources that no row came from:
-{100 * of_sources:.0f} % of a source's runs on average, and {100 * of_runs:.0f} % of all runs, most of which are of one source. The spread is the median distance of a run from
-the median of its source, for all classes alike: plans that lie closer are ties.
+Nine in ten runs of a class are expected between these errors. They come from runs whose source was left out of the fit,
+and from the unseen sources of the [held-out runs](#held-out-runs). A source counts once, however many runs it has,
+because the errors of one source are alike. Beside its own sources, each with weight 1, a class has the errors of the
+next wider class (without the precision, the runtime, the generation) with weight {PARENT}, so that a class of few sources
+borrows from its parents; {100 * TAIL:g} % of that mixture lie outside at either side. A runtime with {MANY} runs and more of its own
+has an interval that holds nine in ten of these as well. These figures are the same for all classes, and are chosen by the
+coverage of sources that no row came from: {100 * of_sources:.0f} % of a source's runs on average, and {100 * of_runs:.0f} % of all runs, most of which
+are of one source. With 5 % at either side it would be less than nine in ten, because a new source may lie beyond
+all others. The spread is the median distance of a run from the median of its source, for all classes alike: plans that lie closer are ties.
 
 A report takes the first row that matches, so that a runtime or a precision without runs has the interval of the wider
 class. No interval is printed where `--slowdown`, `--assume`, `--tensor-exposed`, `--message-exposed` or
 `--accumulation-bytes` replaces a constant that the errors were measured with (`launch_blocking`,
-`iteration_graphs` and `dispatch_once` are none), on devices of other generations, and for
+`iteration_graphs`, `dispatch_once` and `flash_attention_2` are none), on devices of other generations, and for
 sequences of more than 131,072 tokens; the report says why.
 
 | devices | runtime | models | precision | runs | sources | lowest | median | spread | highest |

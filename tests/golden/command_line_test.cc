@@ -51,6 +51,8 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
        "'--grad-reduction overlap' or 'serial'"},
       {"simulate 1f1b --pp 4 -m 8 --sequence-parallel", 2,
        "it is on; '--no-sequence-parallel' switches"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,
+       "no runtime is called 'ddp'; plain PyTorch is closest to 'fsdp', with '--zero 0'"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };

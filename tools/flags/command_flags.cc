@@ -15,7 +15,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
-#include "tools/flags/framework_flags.h"
+#include "tools/flags/framework_names.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/text/fit_table.h"

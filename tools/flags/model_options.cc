@@ -16,6 +16,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/framework_names.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/recompute_options.h"
 #include "tools/print.h"
@@ -27,11 +28,12 @@ namespace bubblescope::tools {
 namespace {
 
 template <class Def>
-const Def& find_known(const std::string& name, const char* what) {
+const Def& find_known(const std::string& name, const char* what, std::string hint = {}) {
   const auto& registry = Registry<Def>::instance();
   if (const Def* def = registry.find(name)) return *def;
+  if (hint.empty()) hint = suggestion(nearest_names(name, registry));
   throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
-                          what, name, suggestion(nearest_names(name, registry))));
+                          what, name, hint));
 }
 
 /// Whether a name is that of a file: it is no preset (whose Hugging Face id looks like a path), and
@@ -151,7 +153,8 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
 
 /// Sets the assumptions of the runtime, then those of single flags.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
-  const RuntimeDef& runtime = find_known<RuntimeDef>(options.runtime, "runtime");
+  const RuntimeDef& runtime =
+      find_known<RuntimeDef>(options.runtime, "runtime", explain_framework(options.runtime));
   on.runtime = runtime.name;
   on.assumptions = runtime.assumptions;
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);

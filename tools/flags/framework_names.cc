@@ -1,4 +1,4 @@
-#include "tools/flags/framework_flags.h"
+#include "tools/flags/framework_names.h"
 
 #include <algorithm>
 #include <array>
@@ -65,6 +65,13 @@ std::string explain_framework_flag(std::string_view name, const std::vector<std:
     if (theirs.name == plain && std::find(known.begin(), known.end(), theirs.flag) != known.end())
       return "; " + std::string(theirs.text);
   return {};
+}
+
+std::string explain_framework(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kPlainPyTorch{
+      "accelerate", "ddp", "hf", "huggingface", "lightning", "pytorch", "transformers"};
+  if (std::find(kPlainPyTorch.begin(), kPlainPyTorch.end(), name) == kPlainPyTorch.end()) return {};
+  return "; plain PyTorch is closest to 'fsdp', with '--zero 0' where every device has all weights";
 }
 
 }  // namespace bubblescope::tools

@@ -1,4 +1,4 @@
-// The names that flags of training frameworks have here.
+// The names that training frameworks and their flags have here.
 #pragma once
 
 #include <string>
@@ -11,5 +11,9 @@ namespace bubblescope::tools {
 /// framework is known to have it, or if `known`, the flags of the command, lack what it is called
 /// here.
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known);
+
+/// The end of an error message about an unknown runtime: "; the closest is 'fsdp' with --zero 0".
+/// Empty if none is known to be close.
+std::string explain_framework(std::string_view name);
 
 }  // namespace bubblescope::tools

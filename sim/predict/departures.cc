@@ -60,7 +60,7 @@ std::vector<std::string> find_departures(const Schedule& schedule, const Config&
       {"collectives in the order of its ops", orders_collectives(schedule, model)},
       {"a split output layer", schedule.side_stages > 0},
       {"overlapped pairs whose parts interleave", interleaves_pairs(schedule, config)},
-      {"offloaded activations", config.moves.offload.has_value()},
+      {"offloaded activations", config.moves.offload && has_kind(schedule, OpKind::kEvict)},
       {"ranks that wait for their sends", config.lower.waits_for_messages()},
   };
   std::vector<std::string> found;

@@ -110,10 +110,8 @@ Bytes LayerAssigner::held(std::int32_t rank, const LoadOfStage& load_of) const {
   std::vector<MemoryDelta> of_stage(static_cast<std::size_t>(schedule_.stages()));
   for (const std::int32_t stage : holders.stages_of_rank[at]) {
     const StageLoad held = load_of(stage);
-    load.layers += held.layers;
+    load.add(held);
     load.head = load.head || stage + 1 == stages_;
-    load.parameters += held.parameters;
-    load.tables += held.tables;
     for (std::int32_t copy = stage; copy < schedule_.stages() - schedule_.side_stages;
          copy += stages_)
       of_stage[static_cast<std::size_t>(copy)] = slice_memory(held.memory, schedule_.shape.slices);

@@ -12,6 +12,7 @@
 #include "sim/analysis/report.h"
 #include "sim/ir/shard_stages.h"
 #include "sim/model/recompute_modules.h"
+#include "sim/model/recomputed_layers.h"
 
 namespace bubblescope::inline sim {
 
@@ -29,6 +30,7 @@ struct Configuration {
   /// Whether evaluating chooses the modules that are recomputed, and with them `recompute`.
   bool chooses_modules = false;
   RecomputeModules modules = {};             ///< Parallelism::modules
+  RecomputedLayers recomputed = {};          ///< Parallelism::recomputed
   LayerSplit split = LayerSplit::kBalanced;  ///< of a model's layers
   /// Sends that a rank may have outstanding; 0: ranks do not wait for them.
   std::int32_t send_budget = 0;

@@ -286,7 +286,9 @@ MemoryDelta estimate_prediction_memory(const Transformer& model, const Paralleli
     sum.input_grad += model.predictions * more.input_grad;
     sum.weight_grad += model.predictions * more.weight_grad;
   };
-  add(estimate_layer_memory(model, parallel, model.layers - 1));
+  Parallelism of_layer = parallel;
+  if (parallel.keeps_layers()) of_layer.recompute = Recompute::kNone;
+  add(estimate_layer_memory(model, of_layer, model.layers - 1));
   add(estimate_head_memory(model, parallel));
   add(estimate_embedding_memory(model, parallel));
   const Bytes projected = Sizes(model, parallel).around_norms(2 * model.hidden);

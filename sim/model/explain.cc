@@ -38,6 +38,8 @@ std::string tokens_text(const ModelOnDevices& on) {
 
 std::string recompute_text(const Parallelism& parallel) {
   std::string text(name(parallel.recompute));
+  const std::string layers = to_text(parallel.recomputed);
+  if (parallel.recompute == Recompute::kFull && !layers.empty()) return text + " " + layers;
   if (parallel.recompute != Recompute::kSelective || parallel.modules.empty()) return text;
   const char* before = " of ";
   for (const Named<RecomputeModule>& known : kRecomputeModules)
@@ -271,6 +273,25 @@ std::string activations_text(const Parallelism& parallel) {
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }
 
+std::string recomputed_layers_text(const Parallelism& parallel) {
+  const RecomputedLayers& recomputed = parallel.recomputed;
+  const std::string number = std::to_string(recomputed.number);
+  std::string text =
+      parallel.keeps_layers()
+          ? "recomputation: the first " + number +
+                " layers of every stage or chunk, each from its input; those behind them save all"
+          : "recomputation: all layers, in groups of " + number +
+                " from the group's input; the last group of a stage or chunk may have fewer";
+  if (parallel.layers_of_stage.empty() || !parallel.keeps_layers()) return text;
+  std::int64_t covered = 0;
+  std::int64_t all = 0;
+  for (const std::int64_t layers : parallel.layers_of_stage) {
+    covered += recomputed.covered(layers);
+    all += layers;
+  }
+  return text + "; " + std::to_string(covered) + " of " + std::to_string(all) + " layers";
+}
+
 std::string layers_text(const SplitTrials& trials) {
   const std::string others = std::to_string(trials.count - 1);
   if (trials.shortest < trials.balanced)
@@ -309,6 +330,9 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       states_text(on),
       activations_text(on.parallel),
   };
+  if (on.trains && on.parallel.recompute == Recompute::kFull &&
+      on.parallel.recomputed != RecomputedLayers{})
+    lines.push_back(recomputed_layers_text(on.parallel));
   if (on.parts) lines.push_back(parts_text(on));
   if (on.trials) lines.push_back(layers_text(*on.trials));
   for (const std::string& source : on.sources) lines.push_back("source: " + source);

@@ -106,7 +106,8 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
   double pass = layers.all * layer + static_cast<double>(assumed.host_pass);
   if (layers.experts > 0) pass += layers.experts * host_experts_time(on, 1);
   pass *= 1 - assumed.iteration_graphs;
-  const double backward = (on.parallel.recompute == Recompute::kFull ? 2 : 1) * pass;
+  const double again = on.parallel.recompute == Recompute::kFull ? layers.covered : 0;
+  const double backward = (1 + again) * pass;
   const double waited = assumed.launch_blocking;
   times.forward = std::max(times.forward + waited * pass, pass);
   times.input_grad = std::max(times.input_grad + waited * backward, backward - times.weight_grad);
@@ -185,8 +186,10 @@ PhaseTimes estimate_prediction_times(const ModelOnDevices& on) {
   const auto hidden = static_cast<double>(on.model.hidden);
   const PhaseTimes projection =
       timer.gemm(timer.tokens(), 2 * hidden, timer.per_tensor_rank(hidden));
+  const PhaseTimes layer = estimate_layer_times(
+      on.parallel.keeps_layers() ? without_recomputation(on) : on, on.model.layers - 1);
   for (std::int64_t module = 0; module < on.model.predictions; ++module) {
-    sum += estimate_layer_times(on, on.model.layers - 1);
+    sum += layer;
     sum += projection;
     sum += estimate_embedding_times(on);
     sum += estimate_head_times(on);

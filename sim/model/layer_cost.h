@@ -79,6 +79,7 @@ double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer);
 struct LaunchedLayers {
   double all = 0;
   double experts = 0;
+  double covered = 1;  ///< the part of them that full recomputation covers
 };
 
 /// Adds to F or I what the host takes longer to launch a pass than the device to run it; with
@@ -87,8 +88,7 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
                             const LaunchedLayers& layers);
 
 /// The times of layer 0..layers-1, by the device alone. Every weight costs 2 FLOPs per token in F,
-/// in I and in W. The core of attention has no weights: its whole backward is in I, and so is
-/// recomputation.
+/// in I and in W. Attention's core has no weights; its backward, and recomputation, are all in I.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);
 /// The times of its attention, with a half of the norms and launches, without recomputation.
 PhaseTimes estimate_attention_times(const ModelOnDevices& on);

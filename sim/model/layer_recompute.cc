@@ -90,4 +90,9 @@ double estimate_recompute_time(const ModelOnDevices& on, std::int64_t layer, dou
   return core_time(on, timer);
 }
 
+ModelOnDevices without_recomputation(ModelOnDevices on) {
+  on.parallel.recompute = Recompute::kNone;
+  return on;
+}
+
 }  // namespace bubblescope::inline sim

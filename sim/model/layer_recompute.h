@@ -11,4 +11,7 @@ namespace bubblescope::inline sim {
 /// nanoseconds. `forward` is all of its F, with the collectives that it waits for.
 double estimate_recompute_time(const ModelOnDevices& on, std::int64_t layer, double forward);
 
+/// The same model whose layers save all that their backward needs.
+ModelOnDevices without_recomputation(ModelOnDevices on);
+
 }  // namespace bubblescope::inline sim

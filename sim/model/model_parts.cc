@@ -2,6 +2,7 @@
 #include "sim/model/model_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <sstream>
@@ -12,6 +13,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
+#include "sim/model/layer_recompute.h"
 #include "sim/model/layer_timer.h"
 #include "sim/model/place_stages.h"
 
@@ -72,8 +74,7 @@ LayerPartTimes estimate_layer_parts(const ModelOnDevices& on, std::int64_t layer
   parts.attention.input_grad += tensor.slowed + context_grad.slowed;
   double backward = whole.input_grad - waits - parts.context_grad;
   if (on.parallel.recompute != Recompute::kNone) {
-    ModelOnDevices keeping = on;
-    keeping.parallel.recompute = Recompute::kNone;
+    const ModelOnDevices keeping = without_recomputation(on);
     const double again = whole.input_grad - estimate_layer_times(keeping, layer).input_grad;
     if (on.parallel.recompute == Recompute::kFull) {
       const bool stops_early = on.parallel.pytorch && !with_experts;
@@ -90,6 +91,55 @@ LayerPartTimes estimate_layer_parts(const ModelOnDevices& on, std::int64_t layer
                    whole.weight_grad - parts.attention.weight_grad};
   return parts;
 }
+
+/// [has experts]: the parts of such a layer, as far as the model has any.
+using KindsOfParts = std::array<LayerPartTimes, 2>;
+
+KindsOfParts estimate_kinds(const ModelOnDevices& on) {
+  KindsOfParts kinds;
+  bool known[2] = {};
+  for (std::int64_t layer = 0; layer < on.model.layers; ++layer) {
+    const bool experts = has_experts(on.model, layer);
+    if (!std::exchange(known[experts], true)) kinds[experts] = estimate_layer_parts(on, layer);
+  }
+  return kinds;
+}
+
+/// A stage's device, and the same for those layers that full recomputation leaves out.
+class StageDevice {
+ public:
+  StageDevice(const ModelOnDevices& here, std::int64_t first, std::int64_t end)
+      : here_(here), first_(first), end_(end), kept_(end), kinds_(estimate_kinds(here)) {
+    if (!here.parallel.keeps_layers()) return;
+    kept_ = first + here.parallel.recomputed.covered(end - first);
+    keeping_ = without_recomputation(here);
+    kept_kinds_ = estimate_kinds(keeping_);
+  }
+
+  const ModelOnDevices& here() const { return here_; }
+  /// The parts of its layers. It must outlive them.
+  std::vector<const LayerPartTimes*> parts() const {
+    std::vector<const LayerPartTimes*> layers;
+    for (std::int64_t layer = first_; layer < end_; ++layer)
+      layers.push_back(&(layer < kept_ ? kinds_ : kept_kinds_)[has_experts(here_.model, layer)]);
+    return layers;
+  }
+  PhaseTimes times() const {
+    PhaseTimes sum;
+    for (std::int64_t layer = first_; layer < end_; ++layer)
+      sum += estimate_layer_times(layer < kept_ ? here_ : keeping_, layer);
+    return sum;
+  }
+
+ private:
+  ModelOnDevices here_;
+  ModelOnDevices keeping_;
+  std::int64_t first_;
+  std::int64_t end_;
+  std::int64_t kept_;  ///< the first of the layers that are left out
+  KindsOfParts kinds_;
+  KindsOfParts kept_kinds_;
+};
 
 /// The work of a stage beside its layers, in nanoseconds.
 struct BesideLayers {
@@ -256,12 +306,10 @@ class PartsOfStages {
     const std::size_t at = in_pipeline(stage);
     if (at + 1 >= step_.first_layer.size()) return {};  // a shard of the output layer
     const auto rank = schedule_.rank_of_stage[static_cast<std::size_t>(stage)];
-    const ModelOnDevices here = on_.rank_gpus.empty() ? on_ : on_device_of(on_, rank);
-    const auto [dense, experts] = estimate_kinds(here);
-    std::vector<const LayerPartTimes*> layers;
-    for (std::int64_t layer = step_.first_layer[at]; layer < step_.first_layer[at + 1]; ++layer)
-      layers.push_back(has_experts(on_.model, layer) ? &experts : &dense);
-    const BesideLayers beside = find_beside(here, stage);
+    const StageDevice device(on_.rank_gpus.empty() ? on_ : on_device_of(on_, rank),
+                             step_.first_layer[at], step_.first_layer[at + 1]);
+    std::vector<const LayerPartTimes*> layers = device.parts();
+    const BesideLayers beside = find_beside(device, stage);
     if (layers.empty()) layers.push_back(nullptr);
     const std::int32_t slices = schedule_.shape.slices;
     const StageCost& cost = step_.costs.stages[static_cast<std::size_t>(stage * slices)];
@@ -285,20 +333,8 @@ class PartsOfStages {
     return static_cast<std::size_t>(stage % schedule_.stages_per_pipeline());
   }
 
-  /// The parts of a layer without experts, and of one with them, as far as the model has any.
-  std::pair<LayerPartTimes, LayerPartTimes> estimate_kinds(const ModelOnDevices& here) const {
-    std::pair<LayerPartTimes, LayerPartTimes> kinds;
-    bool known[2] = {};
-    for (std::int64_t layer = 0; layer < on_.model.layers; ++layer) {
-      const bool experts = has_experts(on_.model, layer);
-      if (known[experts]) continue;
-      known[experts] = true;
-      (experts ? kinds.second : kinds.first) = estimate_layer_parts(here, layer);
-    }
-    return kinds;
-  }
-
-  BesideLayers find_beside(const ModelOnDevices& here, std::int32_t stage) const {
+  BesideLayers find_beside(const StageDevice& device, std::int32_t stage) const {
+    const ModelOnDevices& here = device.here();
     const std::size_t at = in_pipeline(stage);
     const std::int32_t slices = schedule_.shape.slices;
     BesideLayers beside;
@@ -307,9 +343,7 @@ class PartsOfStages {
       if (schedule_.side_stages == 0) beside.head = estimate_head_times(here);
       if (here.model.predictions > 0) beside.head += estimate_prediction_times(here);
     }
-    PhaseTimes known = beside.embedding + beside.head;
-    for (std::int64_t layer = step_.first_layer[at]; layer < step_.first_layer[at + 1]; ++layer)
-      known += estimate_layer_times(here, layer);
+    const PhaseTimes known = beside.embedding + beside.head + device.times();
     const StageLoad& load = loads_[at];
     beside.rest = difference(load.times, known);
     const StageSharing sharing =

@@ -73,9 +73,7 @@ std::vector<RankLoad> sum_rank_loads(const Schedule& schedule,
         stages[static_cast<std::size_t>(stage % schedule.stages_per_pipeline())];
     for (std::int32_t replica = 0; replica < schedule.replicas(stage); ++replica) {
       RankLoad& load = loads[static_cast<std::size_t>(schedule.rank_of_stage[stage] + replica)];
-      load.layers += held.layers;
-      load.parameters += held.parameters;
-      load.tables += held.tables;
+      load.add(held);
       load.head = load.head || schedule.is_last(stage);
     }
   }
@@ -223,12 +221,10 @@ StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
   return cost;
 }
 
-/// The time of an overlapped pair. The all-to-all of each half runs beside the other half's
-/// compute, which it slows down like any hidden collective. Assumes that the backward is of the
-/// same stage.
-Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double exchange) {
-  const bool again = on.parallel.recompute == Recompute::kFull;
-  const double waits = (again ? 3 : 2) * exchange;
+/// The time of an overlapped pair. The all-to-all of each half, for which both wait so long, runs
+/// beside the other half's compute, which it slows down like any hidden collective. Assumes that
+/// the backward is of the same stage.
+Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double waits) {
   const double both = static_cast<double>(cost.forward + cost.backward);
   const double hidden = std::min(waits, both - waits) * (1 - on.assumptions.collective_sms);
   return std::max<Nanos>(cost.forward, std::llround(both - hidden));

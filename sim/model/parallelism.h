@@ -11,6 +11,7 @@
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
 #include "sim/model/recompute_modules.h"
+#include "sim/model/recomputed_layers.h"
 
 namespace bubblescope::inline sim {
 
@@ -52,6 +53,7 @@ struct Parallelism {
   Recompute recompute = Recompute::kNone;  ///< per layer, inside its backward (arXiv 2205.05198)
   /// The modules that selective recomputation computes again; empty: the choice of the runtime.
   RecomputeModules modules = {};
+  RecomputedLayers recomputed = {};  ///< of every stage, by full recomputation
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
   /// Data and context ranks over which ZeRO shards; the others have copies of these shards (hybrid
@@ -85,6 +87,10 @@ struct Parallelism {
   std::int32_t expert_split() const {
     if (expert_tensor) return *expert_tensor;
     return std::int64_t{data} * context % expert == 0 ? tensor : 1;
+  }
+  /// Whether full recomputation leaves some layers of a stage out, and the predictions behind them.
+  bool keeps_layers() const {
+    return recompute == Recompute::kFull && recomputed.method == RecomputeMethod::kBlock;
   }
   /// The number of ranks over which the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }

@@ -1,6 +1,8 @@
 // PyTorch's rules are those of torch/distributed (fsdp/_fully_shard, pipelining/stage.py, tensor).
 #include "sim/model/rank_buffers.h"
 
+#include <algorithm>
+
 #include "sim/ir/range.h"
 #include "sim/model/activation_bytes.h"
 
@@ -8,15 +10,17 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The layer whose backward runs holds what it recomputed; fully, that is all that a layer saves.
-Bytes count_recomputed_bytes(const ModelOnDevices& on) {
-  const std::int64_t last = on.model.layers - 1;
-  if (on.parallel.recompute == Recompute::kNone) return 0;
-  if (on.parallel.recompute == Recompute::kSelective)
-    return count_selectively_recomputed(on.model, on.parallel, last);
+/// The layer whose backward runs holds what it has selectively recomputed.
+Bytes count_selected_bytes(const ModelOnDevices& on) {
+  if (on.parallel.recompute != Recompute::kSelective) return 0;
+  return count_selectively_recomputed(on.model, on.parallel, on.model.layers - 1);
+}
+
+/// All that a layer saves without recomputation.
+Bytes count_layer_bytes(const ModelOnDevices& on) {
   Parallelism whole = on.parallel;
   whole.recompute = Recompute::kNone;
-  return estimate_layer_memory(on.model, whole, last).forward;
+  return estimate_layer_memory(on.model, whole, on.model.layers - 1).forward;
 }
 
 /// Sequence parallelism gathers the input of one GEMM at a time; all tensor ranks then hold all of
@@ -59,14 +63,21 @@ double count_message_bytes(const ModelOnDevices& on, std::int32_t slices) {
          on.parallel.norm_split() / slices;
 }
 
+void RankLoad::add(const StageLoad& stage) {
+  layers += stage.layers;
+  parameters += stage.parameters;
+  tables += stage.tables;
+  held_again = std::max(held_again, stage.held_again);
+}
+
 RankBuffers::RankBuffers(const ModelOnDevices& on, const Shape& shape)
     : on_(on),
-      common_(round_bytes(count_pipeline_bytes(on, shape), "messages") +
-              count_recomputed_bytes(on) +
-              count_gathered_input_bytes(on.parallel, on.model.hidden)) {}
+      common_(round_bytes(count_pipeline_bytes(on, shape), "messages") + count_selected_bytes(on) +
+              count_gathered_input_bytes(on.parallel, on.model.hidden)),
+      layer_(count_layer_bytes(on)) {}
 
 Bytes RankBuffers::count(const RankLoad& load) const {
-  return common_ +
+  return common_ + load.held_again * layer_ +
          round_bytes(count_gathered_weight_bytes(on_, load) + count_reduced_bytes(on_, load),
                      "a layer's weights and gradients");
 }

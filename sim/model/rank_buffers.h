@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sim/ir/schedule.h"
-#include "sim/model/stage_states.h"
+#include "sim/model/stage_loads.h"
 
 namespace bubblescope::inline sim {
 
@@ -14,8 +14,10 @@ struct RankLoad {
   std::int64_t layers = 0;
   bool head = false;  ///< one of them is the last
   StageParameters parameters;
-  double tables = 0;  ///< of `parameters`, those of the embedding and the head
+  double tables = 0;            ///< of `parameters`, those of the embedding and the head
+  std::int64_t held_again = 0;  ///< StageLoad::held_again, at most
 
+  void add(const StageLoad& stage);
   /// Parameters per layer, without the tables.
   double per_layer() const { return (parameters.all() - tables) / static_cast<double>(layers); }
 };
@@ -33,6 +35,7 @@ class RankBuffers {
  private:
   const ModelOnDevices& on_;
   Bytes common_;  ///< what all ranks have, whatever their load
+  Bytes layer_;   ///< what a layer that is recomputed whole holds
 };
 
 }  // namespace bubblescope::inline sim

@@ -16,7 +16,7 @@ struct LayerKind {
   PhaseTimes times;
   MemoryDelta memory;
   StageParameters parameters;
-  double exchange = 0;  ///< the time that F, and again I, waits for the experts' all-to-all
+  double exchange = 0;  ///< the time that F and the backward wait for the experts' all-to-all
 };
 
 /// The sum over a stage's layers.
@@ -27,6 +27,7 @@ struct StageLoad {
   StageParameters parameters;
   double tables = 0;  ///< of `parameters`, those of the embedding and the head
   double exchange = 0;
+  std::int64_t held_again = 0;  ///< RecomputedLayers::held_again of its layers
 
   void add(const LayerKind& kind, std::int64_t count);
   void add(const StageLoad& more);
@@ -36,7 +37,8 @@ struct StageLoad {
 class StageLoads {
  public:
   /// With `shards`, no stage holds the head or the embedding of words: that many shards divide
-  /// them. Throws Error for models whose predictions have heads of their own.
+  /// them. Throws Error for models whose predictions have heads of their own, and for groups of
+  /// recomputed layers that cannot be.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
   /// The load of a stage that holds the layers from `first` to before `end`.
@@ -45,7 +47,7 @@ class StageLoads {
   StageLoad load_shard() const;
   /// The mean time of those layers that follow the first dense ones, in nanoseconds.
   double layer_time() const;
-  /// The times of the mean layer.
+  /// The times of the mean layer, if every stage has as many.
   const PhaseTimes& mean_layer() const { return mean_layer_; }
   bool has_layers_alike() const { return kinds_.size() < 2; }
 
@@ -57,7 +59,13 @@ class StageLoads {
   double mean_split_time(std::int32_t stage, std::int64_t layers) const;
 
  private:
-  PhaseTimes times_of_layers(std::int64_t first, std::int64_t end) const;
+  /// Calls `add` with each kind of layer of a stage and the number of these layers.
+  template <class Add>
+  void for_each_kind(std::int64_t first, std::int64_t end, const Add& add) const;
+  /// The part of a stage's layers that full recomputation covers; fractions are of mean layers.
+  double covered_part(double layers) const;
+  /// Leaves out the inputs of layers that are recomputed with those before them.
+  void merge_groups(StageLoad& stage) const;
   double add_tables_to(PhaseTimes times, std::int32_t stage, std::int64_t layers) const;
   StageLoad load_embedding() const;
   StageLoad load_head(const ModelOnDevices& on) const;
@@ -67,8 +75,12 @@ class StageLoads {
   std::int32_t stages_;
   std::int32_t shards_;
   std::vector<LayerKind> kinds_;
+  std::vector<LayerKind> kept_kinds_;  ///< of layers that full recomputation leaves out
+  PhaseTimes mean_covered_;            ///< of kinds_
+  PhaseTimes mean_kept_;               ///< of kept_kinds_
   PhaseTimes mean_layer_;
   double expert_share_ = 0;  ///< of all layers
+  double even_covered_ = 1;  ///< covered_part() where every stage has as many layers
   StageLoad embedding_;
   StageLoad tail_;  ///< the head, unless shards hold it, and the predictions
 };

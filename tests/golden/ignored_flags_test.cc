@@ -114,7 +114,9 @@ constexpr const char* kValues = R"(--account-for-embedding
 --rank-jitter 5%
 --ranks-per-host-link 4
 --recompute full
+--recompute-method block
 --recompute-modules core_attn,layernorm
+--recompute-num-layers 2
 --reduce-grad 1
 --release i
 --repeat-layers 2

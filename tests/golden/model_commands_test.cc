@@ -42,6 +42,36 @@ TEST(ModelCommands, TakeOneSourceOfCosts) {
               "layers per stage  7 9*2 7");
 }
 
+// The stages have 8 layers each, so that a block of as many or more is all.
+TEST(ModelCommands, RecomputeTheLayersThatMegatronsFlagsName) {
+  const std::string step =
+      "simulate 1f1b --pp 4 -m 8 --model llama3-8b --layout 'Et*8|t*8|t*8|t*8L'";
+  const auto makespan = [&](const std::string& flags) {
+    return report_of(step + flags)["makespan_ns"].get<Nanos>();
+  };
+  const std::string full = " --recompute-granularity full --recompute-method ";
+  EXPECT_EQ(makespan(" --recompute-granularity full"), makespan(" --recompute full"));
+  EXPECT_EQ(makespan(full + "uniform --recompute-num-layers 4"), makespan(" --recompute full"));
+  EXPECT_EQ(makespan(full + "block --recompute-num-layers 0"), makespan(""));
+  EXPECT_EQ(makespan(full + "block --recompute-num-layers 9"), makespan(" --recompute full"));
+  EXPECT_EQ(makespan(" --recompute-method block --recompute-num-layers 2"),
+            makespan(full + "block --recompute-num-layers 2"));
+  expect_says(step + " --explain" + full + "block --recompute-num-layers 2", 0, "8 of 32 layers");
+  expect_says(step + full + "block", 2, "say how many by --recompute-num-layers");
+  expect_says(step + full + "uniform --recompute-num-layers 0", 2, "a group has 1 layer or more");
+  expect_says(step + " --recompute full --recompute-num-layers 2", 2,
+              "needs --recompute-method: uniform");
+  expect_says(step + " --recompute selective --recompute-method block --recompute-num-layers 2", 2,
+              "which layers --recompute full covers");
+  expect_says(step + " --recompute-modules mlp --recompute-method uniform", 2, "leave one of them");
+  expect_says("simulate 1f1b --pp 4 -m 8 --recompute full --recompute-num-layers 2", 0,
+              "--recompute-num-layers");
+  expect_says(
+      "plan --model llama3-8b --gpus 8 --global-batch-size 16 --recompute none "
+      "--recompute-method block --recompute-num-layers 2",
+      2, "give that as well");
+}
+
 // Tensor ranks leave room for a larger first stage, so the surplus layers go there.
 TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
   const std::string shape = " --pp 8 -m 16 --model llama3-8b --tp 4";
@@ -133,7 +163,9 @@ TEST(ModelCommands, TakeTheSameFlags) {
   const std::map<std::string, std::set<std::string>> without{
       {"compare", {}},
       {"run", {}},
-      {"search", {"--lengths", "--parts", "--recompute-modules"}},
+      {"search",
+       {"--lengths", "--parts", "--recompute-method", "--recompute-modules",
+        "--recompute-num-layers"}},
       {"plan", {"--dp", "--lengths", "--recompute-modules"}}};
   for (const auto& [command, lacking] : without) {
     const std::set<std::string> known = flags_of(command, "");

@@ -48,6 +48,7 @@ MODEL = {
     '--runtime': ['megatron', 'megatron-2021', 'nemo', 'deepspeed', 'torchtitan', 'nemo-automodel', 'fsdp'],
     '--seq-length': ['512', '4096', '32768'], '--global-batch-size': ['16', '64'], '--parts': ['series', 'dualpipe', 'megatron', 'braid'],
     '--gradients': ['fp32', 'bf16', 'bf16-lean'],
+    '--recompute-method': ['uniform', 'block'], '--recompute-num-layers': ['0', '1', '3'],
     '--recompute-modules': ['core_attn', 'mlp,layernorm', 'moe', 'moe_act,mla_up_proj'], '--embedding-layers': ['0', '0.5', '1'], '--head-layers': ['0', '1', '2'],
     '--no-sequence-parallel': GIVEN, '--save-scores': GIVEN, '--full-attention': GIVEN, '--slowdown': ['0.5', '1', '1.2'],
     '--reserve-memory': ['0', '5%', '4GiB'], '--tensor-exposed': ['0', '0.5', '1'], '--message-exposed': ['0', '1'],

@@ -55,6 +55,7 @@ constexpr const char* kDefaults = R"(
 --r-selective           0.027        -
 --ranks-per-host-link   1            1
 --recompute             -            none,modules,full
+--recompute-method      -            -
 --recompute-modules     -            -
 --reduce-grad           0            -
 --release               w            w

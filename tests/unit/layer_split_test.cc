@@ -51,12 +51,19 @@ Bytes peak_of(ModelOnDevices on, const Schedule& schedule, const LayerCounts& co
 }
 
 TEST(LayerSplits, RankMemoryFollowsFromTheOrders) {
-  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
+  struct Case {
+    Recompute recompute = Recompute::kFull;
+    RecomputedLayers layers = {};
+  };
+  for (const Case& each :
+       {Case{Recompute::kNone}, Case{}, Case{Recompute::kFull, {RecomputeMethod::kBlock, 2}},
+        Case{Recompute::kFull, {RecomputeMethod::kUniform, 3}}})
     for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "interleaved", "hanayo",
                              "dualpipe", "dualpipev", "chimera", "eager-1f1b", "1f1b-vocab",
                              "1f1b-vocab-2", "v-half-vocab", "v-half-vocab-2"}) {
       ModelOnDevices on = on_devices("llama3-8b", 16);
-      on.parallel.recompute = recompute;
+      on.parallel.recompute = each.recompute;
+      on.parallel.recomputed = each.layers;
       const ScheduleDef& def = find_schedule(name);
       const bool interleaves = std::string(name) == "interleaved";
       const ValidSchedule schedule =

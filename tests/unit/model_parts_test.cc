@@ -105,6 +105,27 @@ TEST(ModelParts, AddUpToTheWhole) {
       }
 }
 
+// The first two layers of every stage are recomputed, and the others are not.
+TEST(ModelParts, AddUpWhereSomeLayersAreRecomputed) {
+  for (const char* model : {"mixtral-8x7b", "deepseek-v3"}) {
+    ModelOnDevices on = spread_out(on_devices(model));
+    on.parts.emplace();
+    on.parallel.recompute = Recompute::kFull;
+    on.parallel.recomputed = {RecomputeMethod::kBlock, 2};
+    const Schedule schedule = build("1f1b", 4, 8);
+    expect_parts_add_up(on, schedule);
+    const PartTable table = make_model_parts(on, schedule, compute_model_step(on, schedule));
+    const OpParts& backward = table.stages[1].of(OpKind::kBackward);
+    const auto again = std::find_if(backward.parts.begin(), backward.parts.end(),
+                                    [](const OpPart& part) { return part.name == "recompute"; });
+    ASSERT_NE(again, backward.parts.end()) << model;
+    EXPECT_EQ(std::count_if(again->times.begin(), again->times.end(),
+                            [](Nanos time) { return time > 0; }),
+              2)
+        << model;
+  }
+}
+
 // The whole prediction is the same where no pair interleaves its parts.
 TEST(ModelParts, ChangeNoStepInSeries) {
   for (const char* name : {"1f1b", "zb-h1", "dualpipe", "1f1b-vocab", "interleaved"}) {

@@ -153,6 +153,65 @@ TEST(ModelPlans, NameTheModulesThatTheyRecompute) {
             std::string::npos);
 }
 
+TEST(ModelPlans, NameTheLayersThatTheyRecompute) {
+  const auto planned_as = [](const char* format) {
+    return plan({"--model",
+                 "llama3-8b",
+                 "--gpus",
+                 "8",
+                 "--global-batch-size",
+                 "16",
+                 "--tp",
+                 "2",
+                 "--pp",
+                 "4",
+                 "--micro-batch-size",
+                 "1",
+                 "--schedules",
+                 "1f1b",
+                 "--recompute",
+                 "none,full",
+                 "--recompute-method",
+                 "block",
+                 "--recompute-num-layers",
+                 "2",
+                 "--format",
+                 format})
+        .output;
+  };
+  const std::string csv = planned_as("csv");
+  EXPECT_NE(csv.find(",recompute_method,recompute_num_layers,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",block,2,"), std::string::npos) << csv;
+  EXPECT_NE(planned_as("text").find(" full block 2 "), std::string::npos);
+  const std::string arguments = plan({"--model",
+                                      "llama3-8b",
+                                      "--gpus",
+                                      "8",
+                                      "--global-batch-size",
+                                      "16",
+                                      "--tp",
+                                      "2",
+                                      "--pp",
+                                      "4",
+                                      "--micro-batch-size",
+                                      "1",
+                                      "--schedules",
+                                      "1f1b",
+                                      "--recompute",
+                                      "full",
+                                      "--recompute-method",
+                                      "block",
+                                      "--recompute-num-layers",
+                                      "2",
+                                      "--format",
+                                      "megatron"})
+                                    .output;
+  EXPECT_NE(arguments.find(" --recompute-granularity full --recompute-method block "
+                           "--recompute-num-layers 2 "),
+            std::string::npos)
+      << arguments;
+}
+
 // Without recomputation 8 stages fit only if the first ones have fewer layers, which is slower.
 TEST(ModelPlans, RecomputeModulesWhereTheBalancedSplitDoesNotFit) {
   const CommandOutcome printed =

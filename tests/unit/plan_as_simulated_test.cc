@@ -38,6 +38,9 @@ Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments&
     tools::Arguments rare;
     if (plan.contains("recompute_modules"))
       rare = {"--recompute-modules", plan["recompute_modules"].get<std::string>()};
+    if (plan.contains("recompute_method"))
+      rare = {"--recompute-method", plan["recompute_method"].get<std::string>(),
+              "--recompute-num-layers", number("recompute_num_layers")};
     if (plan.contains("unshard_lookahead"))
       rare = join(rare, {"--fsdp", "--unshard-lookahead", plan["unshard_lookahead"]});
     const tools::Arguments words =
@@ -83,6 +86,38 @@ TEST(PlansAsSimulated, SweepHowFarAheadWeightsAreGathered) {
   EXPECT_EQ(tried["1f1b"], (std::set<std::string>{"1", "none"}));
   EXPECT_EQ(tried["interleaved"], (std::set<std::string>{"1", "auto", "none"}));
   EXPECT_TRUE(tried["dualpipev"].contains("none"));
+}
+
+// Stages of 8 layers: a block of 8 is one of 16.
+TEST(PlansAsSimulated, RecomputeSoManyLayersOfEveryStage) {
+  const Json plans = expect_as_simulated(kDense, {"--gpus",
+                                                  "8",
+                                                  "--global-batch-size",
+                                                  "16",
+                                                  "--tp",
+                                                  "2",
+                                                  "--pp",
+                                                  "4",
+                                                  "--micro-batch-size",
+                                                  "1",
+                                                  "--schedules",
+                                                  "1f1b",
+                                                  "--split",
+                                                  "even",
+                                                  "--recompute-granularity",
+                                                  "full",
+                                                  "--recompute-method",
+                                                  "block",
+                                                  "--recompute-num-layers",
+                                                  "0,2,4,8,16"});
+  ASSERT_EQ(plans.size(), 4U) << plans;
+  EXPECT_EQ(plans[0]["recompute"], "none");
+  for (std::size_t at = 1; at < plans.size(); ++at) {
+    EXPECT_EQ(plans[at]["recompute_method"], "block");
+    EXPECT_EQ(plans[at]["recompute_num_layers"], 1 << at) << plans;
+    EXPECT_GT(plans[at]["step_ns"], plans[at - 1]["step_ns"]);
+    EXPECT_LT(plans[at]["peak_memory_bytes"], plans[at - 1]["peak_memory_bytes"]);
+  }
 }
 
 // Gathered weights leave no room for the modules that fit without them.

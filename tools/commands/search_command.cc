@@ -59,9 +59,9 @@ void add_search_options(CommandFlags& app, SearchOptions& options) {
 /// The flags that expect_searchable() refuses, and those that have no effect without them.
 void hide_refused_flags(CommandFlags& app) {
   app.hide({"--slices", "--moe-overlap", "--microbatch-group-size", "--in-flight", "--fsdp",
-            "--replicas", "--profile", "--recompute", "--recompute-modules", "--offload",
-            "--network", "--p2p-mode", "--optimizer", "--grad-reduction", "--lengths", "--parts",
-            "--inject"});
+            "--replicas", "--profile", "--recompute", "--recompute-modules", "--recompute-method",
+            "--recompute-num-layers", "--offload", "--network", "--p2p-mode", "--optimizer",
+            "--grad-reduction", "--lengths", "--parts", "--inject"});
   app.hide({"--lowering", "--overlap", "--r", "--r-selective", "--copy", "--optimizer-step",
             "--reduce-grad", "--unshard", "--norm", "--ranks-per-host-link", "--saved-fraction"});
 }
@@ -80,6 +80,8 @@ void expect_searchable(const PredictOptions& flags) {
   refuse(!shape.replicas.empty(), "--replicas", "a search has one rank for every stage");
   refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
   refuse(!flags.moves.recompute.empty(), "--recompute",
+         "a search keeps all activations until the backward");
+  refuse(flags.model.recompute_method || flags.model.recompute_layers, "--recompute-method",
          "a search keeps all activations until the backward");
   refuse(flags.moves.offload.has_value(), "--offload",
          "a search keeps all activations until the backward");

@@ -16,7 +16,7 @@ constexpr std::string_view kFields =
     "microbatch_group_size model moe_overlap network num_attention_heads offload "
     "optimizer "
     "output_layer p2p p2p_mode parts placement policy pp precision profile recompute "
-    "recompute_modules "
+    "recompute_method recompute_modules recompute_num_layers "
     "repeat_layers "
     "replicas reserve_memory rules save schedules seed send_budget seq_length shard_size share "
     "slices slow "

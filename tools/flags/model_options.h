@@ -36,6 +36,8 @@ struct ModelOptions {
   std::optional<double> accumulation_bytes;
   std::string reserve_memory = "0.5GiB";  ///< of a device's memory: bytes, or "5%"
   std::optional<Gradients> gradients;     ///< nullopt: the first that fits
+  std::optional<RecomputeMethod> recompute_method;
+  std::optional<std::int32_t> recompute_layers;  ///< --recompute-num-layers
   bool tries_splits = true;  ///< of the layers; false where an order was found for balanced ones
 
   bool given() const { return !model.empty(); }

@@ -343,8 +343,8 @@ void add_memory_options(CommandFlags& app, UniformMemory& options) {
 void add_activation_options(CommandFlags& app, ActivationOptions& options) {
   const Heading heading(app, kMemoryHeading);
   add_parsed(app,
-             {"--recompute", "what stages recompute before a backward (commas: per stage)",
-              "none|selective|full"},
+             {"--recompute,--recompute-granularity",
+              "what stages recompute before a backward (commas: per stage)", "none|selective|full"},
              [&options](const std::string& text) { options.recompute = parse_recomputes(text); });
   add_parsed(app,
              {"--offload",

@@ -45,6 +45,33 @@ Recompute parse_recompute(const std::string& text) {
               suggestion(find_nearest_name(text, names)));
 }
 
+void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMethod>& method) {
+  add_choice<RecomputeMethod>(
+      app,
+      {"--recompute-method",
+       "layers that --recompute full covers, as in Megatron-LM: all, in groups (uniform), or the "
+       "first of every stage or chunk (block); default: all, one by one"},
+      choices_of(kRecomputeMethods), [&method](RecomputeMethod chosen) { method = chosen; });
+}
+
+RecomputedLayers choose_recomputed_layers(std::optional<RecomputeMethod> method,
+                                          std::optional<std::int32_t> number) {
+  if (number && !method)
+    throw Error(
+        "--recompute-num-layers needs --recompute-method: uniform (layers of a group) or block "
+        "(layers of a stage)");
+  if (method == RecomputeMethod::kBlock && !number)
+    throw Error(
+        "--recompute-method block covers the first layers of a stage; say how many by "
+        "--recompute-num-layers");
+  if (method == RecomputeMethod::kUniform && number == 0)
+    throw Error("--recompute-num-layers 0: a group has 1 layer or more");
+  RecomputedLayers layers;
+  if (method) layers.method = *method;
+  if (number) layers.number = *number;
+  return layers;
+}
+
 void add_modules_option(CommandFlags& app, RecomputeModules& modules) {
   add_parsed(app,
              {"--recompute-modules",

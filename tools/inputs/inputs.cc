@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/place_stages.h"
 #include "tools/flags/arrival_options.h"
+#include "tools/flags/recompute_options.h"
 #include "traces/costs/megatron_layout.h"
 
 namespace bubblescope::tools {
@@ -56,12 +57,22 @@ ModelOnDevices adapt_model(ModelOnDevices on, const PredictOptions& flags) {
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
+  const bool names_layers = flags.model.recompute_method || flags.model.recompute_layers;
   if (!on.parallel.modules.empty()) {
-    if (!recompute.empty() && recompute[0] != Recompute::kSelective)
+    if (names_layers || (!recompute.empty() && recompute[0] != Recompute::kSelective))
       throw Error(
           "--recompute-modules says what --recompute selective computes again; give that, or leave "
           "one of them out");
     on.parallel.recompute = Recompute::kSelective;
+  }
+  if (names_layers) {
+    if (!recompute.empty() && recompute[0] != Recompute::kFull)
+      throw Error(
+          "--recompute-method and --recompute-num-layers say which layers --recompute full covers; "
+          "give that, or leave them out");
+    on.parallel.recompute = Recompute::kFull;
+    on.parallel.recomputed =
+        choose_recomputed_layers(flags.model.recompute_method, flags.model.recompute_layers);
   }
   if (flags.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
   on.assumptions.pairs_hide_exchange = flags.cost.lower.overlap == Overlap::kFused && !on.parts;

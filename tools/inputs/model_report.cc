@@ -131,6 +131,7 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const Bubbl
   });
   const bool can_recompute = parallel.recompute != Recompute::kFull && !splits;
   std::string less_activations = can_recompute ? "--recompute full, " : "";
+  if (parallel.keeps_layers() && !splits) less_activations = "more --recompute-num-layers, ";
   if (parallel.micro_batch_size > 1) less_activations += "a smaller --micro-batch-size, ";
   less_activations += "a schedule that holds fewer micro-batches, more --tp or --cp";
   std::string less_states = "more --pp or --tp";

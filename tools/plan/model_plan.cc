@@ -17,6 +17,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/model_options.h"
+#include "tools/flags/recompute_options.h"
 #include "tools/inputs/inputs.h"
 #include "tools/plan/what_if.h"
 
@@ -122,6 +123,35 @@ std::vector<RecomputeChoice> possible_recomputes(std::vector<RecomputeChoice> ch
   return choices;
 }
 
+/// The choices with full recomputation once for each number of layers. Throws Error if there is
+/// none.
+std::vector<RecomputeChoice> with_recomputed_layers(const std::vector<RecomputeChoice>& choices,
+                                                    const ModelAxes& axes) {
+  if (!axes.recompute_method && axes.recompute_layers.empty()) return choices;
+  std::vector<RecomputedLayers> covered;
+  for (const std::int32_t number : axes.recompute_layers)
+    covered.push_back(choose_recomputed_layers(axes.recompute_method, number));
+  if (covered.empty())
+    covered.push_back(choose_recomputed_layers(axes.recompute_method, std::nullopt));
+  std::vector<RecomputeChoice> all;
+  bool any_full = false;
+  for (const RecomputeChoice& choice : choices) {
+    if (choice.recompute != Recompute::kFull) {
+      all.push_back(choice);
+      continue;
+    }
+    any_full = true;
+    for (const RecomputedLayers& layers : covered)
+      all.push_back(layers.covered(1) == 0 ? RecomputeChoice{}
+                                           : RecomputeChoice{Recompute::kFull, false, layers});
+  }
+  if (!any_full)
+    throw Error(
+        "--recompute-method and --recompute-num-layers say which layers --recompute full covers; "
+        "give that as well, or leave them out");
+  return all;
+}
+
 }  // namespace
 
 ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
@@ -146,7 +176,8 @@ ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(model().model));
-  axes_.recomputes = possible_recomputes(std::move(axes_.recomputes), model().runtime);
+  axes_.recomputes = with_recomputed_layers(
+      possible_recomputes(std::move(axes_.recomputes), model().runtime), axes_);
 }
 
 bool ModelPlanner::tries_without_recomputation() const {
@@ -233,6 +264,7 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
   all = varied(all, axes_.recomputes, [](Configuration& next, const RecomputeChoice& choice) {
     next.recompute = choice.recompute;
     next.chooses_modules = choice.chooses_modules;
+    next.recomputed = choice.layers;
   });
   all = varied(all, axes_.send_budgets,
                [](Configuration& next, auto budget) { next.send_budget = budget; });
@@ -270,6 +302,7 @@ ModelOnDevices ModelPlanner::on(const Configuration& configuration) const {
   on.parallel.micro_batch_size = configuration.micro_batch_size;
   on.parallel.recompute = configuration.recompute;
   on.parallel.modules = configuration.modules;
+  on.parallel.recomputed = configuration.recomputed;
   on.counts_sends = configuration.send_budget > 0;
   on.counts_gathered = configuration.lookahead.has_value();
   return on;

@@ -18,6 +18,7 @@ struct RecomputeChoice {
   /// Whether modules are recomputed that the plan chooses: the set that takes the least time of
   /// those with which a split fits, where it does not fit without.
   bool chooses_modules = false;
+  RecomputedLayers layers = {};  ///< of every stage, where all of a layer is recomputed
 };
 
 /// The axes of a model's plan. Empty ones are chosen: powers of two that fit, and for the ranks of
@@ -34,7 +35,9 @@ struct ModelAxes {
   std::vector<std::int32_t> micro_batch_sizes;  ///< empty: 1, 2 and 4
   std::vector<RecomputeChoice> recomputes{
       {Recompute::kNone}, {Recompute::kSelective, true}, {Recompute::kFull}};
-  std::vector<std::int32_t> send_budgets{0};  ///< 0: ranks do not wait for their sends
+  std::optional<RecomputeMethod> recompute_method;
+  std::vector<std::int32_t> recompute_layers;  ///< --recompute-num-layers; 0: none of a stage's
+  std::vector<std::int32_t> send_budgets{0};   ///< 0: ranks do not wait for their sends
   std::vector<std::optional<UnshardLookahead>> lookaheads{std::nullopt};
   /// The first is always tried, each other one where it may be better than those before it.
   std::vector<LayerSplit> splits{LayerSplit::kBalanced, LayerSplit::kEven, LayerSplit::kEnds,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "sim/ir/recompute.h"
@@ -16,6 +17,7 @@
 #include "tools/flags/heading.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
+#include "tools/flags/recompute_options.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
 
@@ -60,6 +62,20 @@ RecomputeChoice parse_recompute_choice(const std::string& text) {
               suggestion(find_nearest_name(text, {"none", "selective", "modules", "full"})));
 }
 
+/// Numbers of layers, of which there may be none.
+std::vector<std::int32_t> parse_layers(const std::string& text) {
+  std::set<std::int32_t> numbers;
+  for (const std::string& part : split(text, ',')) {
+    if (part == "0") {
+      numbers.insert(0);
+      continue;
+    }
+    const std::vector<std::int32_t> more = parse_numbers(part);
+    numbers.insert(more.begin(), more.end());
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
 /// Applies the limits of a single schedule.
 void expect_sizes(const Axes& axes) {
   if (!axes.ranks.empty() && axes.ranks.back() > kMaxRanks)
@@ -100,6 +116,23 @@ std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
   return lookahead;
 }
 
+void add_recompute_axes(CommandFlags& app, ModelAxes& axes) {
+  add_parsed(app,
+             {"--recompute,--recompute-granularity",
+              "none, selective, modules (under Megatron-Core, where layers do not fit without: the "
+              "fastest set with which they do), full: a list (default none,modules,full)",
+              "NAMES"},
+             [&axes](const std::string& text) {
+               axes.recomputes.clear();
+               for (const std::string& name : split(text, ','))
+                 axes.recomputes.push_back(parse_recompute_choice(name));
+             });
+  add_recompute_method_option(app, axes.recompute_method);
+  add_parsed(
+      app, {"--recompute-num-layers", "layers of such a group, or of the block: a list", "NUMBERS"},
+      [&axes](const std::string& text) { axes.recompute_layers = parse_layers(text); });
+}
+
 /// Adds the axes of a model: the number of ranks of every kind. The micro-batches follow from the
 /// batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
@@ -120,16 +153,7 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               axes.expert);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
-  add_parsed(app,
-             {"--recompute",
-              "none, selective, modules (under Megatron-Core, where layers do not fit without: the "
-              "fastest set with which they do), full: a list (default none,modules,full)",
-              "NAMES"},
-             [&axes](const std::string& text) {
-               axes.recomputes.clear();
-               for (const std::string& name : split(text, ','))
-                 axes.recomputes.push_back(parse_recompute_choice(name));
-             });
+  add_recompute_axes(app, axes);
   add_parsed(app,
              {"--send-budget",
               "sends that a rank may have outstanding, which then count as memory: numbers and "

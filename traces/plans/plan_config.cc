@@ -85,14 +85,17 @@ std::string write_megatron(const Plan& plan, const TrainingSettings& training) {
   if (which.expert_tensor != which.tensor) add("expert-tensor-parallel-size", which.expert_tensor);
   add("micro-batch-size", which.micro_batch_size);
   add("global-batch-size", which.samples());
-  if (which.recompute == Recompute::kSelective) text += " --recompute-granularity selective";
+  if (which.recompute != Recompute::kNone)
+    text += fmt::format(" --{} {}", "recompute-granularity", name(which.recompute));
   const std::string modules = which.modules.empty() && training.recomputes_up_projections
                                   ? name_of(kRecomputeModules, RecomputeModule::kUpProjection)
                                   : to_text(which.modules, " ");
   if (which.recompute == Recompute::kSelective && !modules.empty())
     text += fmt::format(" --{} {}", "recompute-modules", modules);
   if (which.recompute == Recompute::kFull)
-    text += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+    text += fmt::format(" --{} {} --{} {}", "recompute-method",
+                        name_of(kRecomputeMethods, which.recomputed.method), "recompute-num-layers",
+                        which.recomputed.number);
   const std::string layers = write_megatron_layers(parse_layout(plan.layout), which.shape.ranks);
   return text + (layers.empty() ? "" : " ") + layers + megatron_settings(plan, training) + "\n";
 }

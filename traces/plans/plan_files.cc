@@ -35,6 +35,9 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   json.member("recompute", name(configuration.recompute));
   if (!configuration.modules.empty())
     json.member("recompute_modules", to_text(configuration.modules));
+  if (configuration.recomputed != RecomputedLayers{})
+    json.member("recompute_method", name_of(kRecomputeMethods, configuration.recomputed.method))
+        .member("recompute_num_layers", configuration.recomputed.number);
   json.member("split", name_of(kLayerSplits, configuration.split));
   if (configuration.send_budget == kUnlimitedSends)
     json.member("send_budget", "none");
@@ -144,6 +147,12 @@ std::string write_plan_json(const PlanTable& table) {
 
 namespace {
 
+std::string layers_text(const Configuration& which) {
+  if (which.recompute != Recompute::kFull) return ",,";
+  return fmt::format(",{},{}", name_of(kRecomputeMethods, which.recomputed.method),
+                     which.recomputed.number);
+}
+
 /// The columns of a csv that not every table needs, in their order.
 struct RareColumns {
   explicit RareColumns(const PlanTable& table) : errors(table.errors) {
@@ -156,6 +165,7 @@ struct RareColumns {
       outside |= plan.outside_pipeline > 0;
       expert_tensor |= which.expert_tensor != which.tensor;
       modules |= !which.modules.empty();
+      layers |= which.recomputed != RecomputedLayers{};
       intervals |= errors && plan.no_errors.empty();
     }
   }
@@ -168,6 +178,7 @@ struct RareColumns {
     text += outside ? ",outside_pipeline_ns" : "";
     text += expert_tensor ? ",etp" : "";
     text += modules ? ",recompute_modules" : "";
+    text += layers ? ",recompute_method,recompute_num_layers" : "";
     return text + (intervals ? ",low_ns,high_ns" : "");
   }
 
@@ -180,6 +191,7 @@ struct RareColumns {
     if (outside) text += fmt::format(",{}", plan.outside_pipeline);
     if (expert_tensor) text += fmt::format(",{}", which.expert_tensor);
     if (modules) text += fmt::format(",\"{}\"", to_text(which.modules));
+    if (layers) text += layers_text(which);
     if (!intervals) return text;
     if (!plan.no_errors.empty()) return text + ",,";
     const StepInterval interval = compute_interval(plan.step, *errors);
@@ -194,6 +206,7 @@ struct RareColumns {
   bool outside = false;
   bool expert_tensor = false;
   bool modules = false;
+  bool layers = false;
   bool intervals = false;
 };
 

@@ -353,7 +353,8 @@ std::string recompute_text(const Configuration& configuration) {
   if (!configuration.modules.empty()) return to_text(configuration.modules);
   if (configuration.chooses_modules && configuration.recompute == Recompute::kSelective)
     return "modules";
-  return std::string(name(configuration.recompute));
+  const std::string layers = to_text(configuration.recomputed);
+  return std::string(name(configuration.recompute)) + (layers.empty() ? "" : " " + layers);
 }
 
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {

@@ -12,7 +12,9 @@ bool runs_in(const Configuration& configuration, const std::string& framework) {
   if (def == nullptr || profile == nullptr) return false;
   const bool has_pytorch_option = configuration.send_budget > 0 || configuration.lookahead;
   if (has_pytorch_option && resolve_profile(profile->choice) != Profile::kPytorch) return false;
-  if (!configuration.modules.empty() && profile->choice != Profile::kMegatron) return false;
+  const bool divides_recomputation =
+      !configuration.modules.empty() || configuration.recomputed != RecomputedLayers{};
+  if (divides_recomputation && profile->choice != Profile::kMegatron) return false;
   ScheduleRequest request;
   request.shape = configuration.shape;
   if (configuration.moe_overlap) request.moe_overlap = MoeOverlap::kTurns;

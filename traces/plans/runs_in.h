@@ -9,7 +9,8 @@
 namespace bubblescope::traces {
 
 /// Whether the framework of a profile ("pytorch", "megatron", ...) has the configuration's
-/// schedule, names for the modules that it recomputes, and PyTorch's options where it needs them.
+/// schedule, names for the modules and layers that it recomputes, and PyTorch's options where it
+/// needs them.
 bool runs_in(const Configuration& configuration, const std::string& framework);
 
 /// The frameworks that have the schedule, in the order of kProfiles. All releases of PyTorch have

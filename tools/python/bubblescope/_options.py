@@ -84,6 +84,8 @@ class Models(Costs, total=False):
     zero: int
     shard_size: int
     recompute_modules: str | Sequence[str]
+    recompute_method: str
+    recompute_num_layers: int
     micro_batch_size: int
     global_batch_size: int
     seq_length: int

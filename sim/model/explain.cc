@@ -273,6 +273,22 @@ std::string activations_text(const Parallelism& parallel) {
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }
 
+/// How experts are divided, and why each is over so many ranks.
+std::string experts_text(const ModelOnDevices& on) {
+  const Parallelism& parallel = on.parallel;
+  const std::int32_t split = parallel.expert_split();
+  const std::string text =
+      "experts: ep " + std::to_string(parallel.expert) + ", so that a rank has " +
+      std::to_string(on.model.experts->count / parallel.expert) + " of " +
+      std::to_string(on.model.experts->count) + "; etp " + std::to_string(split);
+  if (parallel.expert_tensor) return text + ", as given";
+  if (split == parallel.tensor) return text + ", as tp, which is Megatron-LM's default";
+  return text + ", because ep does not divide dp times cp (" +
+         std::to_string(std::int64_t{parallel.data} * parallel.context) +
+         "); Megatron-LM's default is tp (" + std::to_string(parallel.tensor) +
+         "), with which the ranks cannot be divided";
+}
+
 std::string recomputed_layers_text(const Parallelism& parallel) {
   const RecomputedLayers& recomputed = parallel.recomputed;
   const std::string number = std::to_string(recomputed.number);
@@ -330,6 +346,8 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       states_text(on),
       activations_text(on.parallel),
   };
+  if (on.model.experts && std::max(on.parallel.expert, on.parallel.tensor) > 1)
+    lines.push_back(experts_text(on));
   if (on.trains && on.parallel.recompute == Recompute::kFull &&
       on.parallel.recomputed != RecomputedLayers{})
     lines.push_back(recomputed_layers_text(on.parallel));

@@ -72,6 +72,17 @@ TEST(ModelCommands, RecomputeTheLayersThatMegatronsFlagsName) {
       2, "give that as well");
 }
 
+// The experts of 8 ranks, each over 4 tensor ranks, would need more than 8 ranks.
+TEST(ModelCommands, SayWhichTensorRanksExpertsHave) {
+  const std::string step =
+      "simulate 1f1b --pp 4 -m 8 --model mixtral-8x7b --tp 4 --dp 2 --micro-batch-size 1 --ep ";
+  expect_says(step + "8", 0,
+              "--etp 1 is assumed, because --ep 8 does not divide --dp times --cp (2)");
+  for (const char* const flags : {"8 --etp 1", "2"})
+    EXPECT_EQ(run_with_messages(step + flags).output.find("is assumed"), std::string::npos);
+  expect_says(step + "2 --explain", 0, "etp 4, as tp, which is Megatron-LM's default");
+}
+
 // Tensor ranks leave room for a larger first stage, so the surplus layers go there.
 TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
   const std::string shape = " --pp 8 -m 16 --model llama3-8b --tp 4";

@@ -1,6 +1,10 @@
 // Models with experts in some of their layers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "sim/model/model_step.h"
 
 namespace bubblescope::tests {
@@ -60,6 +64,28 @@ TEST(ExpertLayers, HaveSmallKernelsThatOccupyTheDevice) {
   const double fused = times().forward;
   on.assumptions.host_experts = on.assumptions.host_expert = 0;
   EXPECT_NEAR(fused - times().forward, 2'000 * 128, 1);
+}
+
+// Two data ranks cannot share experts by eights, so that each expert is on one of the tensor ranks.
+TEST(ExpertLayers, SayOverHowManyTensorRanksAnExpertIs) {
+  ModelOnDevices on;
+  on.model = preset("mixtral-8x7b");
+  on.gpu = Registry<GpuDef>::instance().find("h100")->gpu;
+  on.parallel.tensor = 4;
+  on.parallel.data = on.parallel.expert = 2;
+  const auto says = [&](const std::string& part) {
+    const std::vector<std::string> lines = explain(on);
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(says("experts: ep 2, so that a rank has 4 of 8; etp 4, as tp, which is Megatron"));
+  on.parallel.expert = 8;
+  EXPECT_TRUE(says("a rank has 1 of 8; etp 1, because ep does not divide dp times cp (2)"));
+  on.parallel.expert_tensor = 1;
+  EXPECT_TRUE(says("etp 1, as given"));
+  on.model = preset("llama3-8b");
+  EXPECT_FALSE(says("experts: "));
 }
 
 }  // namespace

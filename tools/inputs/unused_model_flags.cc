@@ -93,6 +93,18 @@ void report_assumptions(const ModelOnDevices& on, std::span<const PredictedOps> 
   }
 }
 
+/// Megatron-LM would refuse these ranks, because it divides every expert over the tensor ranks
+/// unless it is told otherwise.
+void note_assumed_expert_ranks(const ModelOnDevices& on) {
+  const Parallelism& parallel = on.parallel;
+  const bool is_assumed = on.model.experts && !parallel.expert_tensor;
+  if (!is_assumed || parallel.expert_split() == parallel.tensor) return;
+  print_message(
+      "bubblescope: --etp {} is assumed, because --ep {} does not divide --dp times --cp ({}); by "
+      "Megatron-LM's default it is --tp ({}), with which these ranks cannot be divided\n",
+      parallel.expert_split(), parallel.expert, count_copies(parallel), parallel.tensor);
+}
+
 /// Times are those of groups that lie in as few nodes as may be.
 void note_divided_groups(const ModelOnDevices& on) {
   const std::int32_t tensor = on.parallel.tensor;
@@ -126,6 +138,7 @@ void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const Pre
   report_sharding(options, on, steps);
   report_assumptions(on, steps);
   note_divided_groups(on);
+  note_assumed_expert_ranks(on);
   if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);
 }
 

@@ -62,6 +62,7 @@ TEST(Models, HaveTheParametersThatTheirPapersState) {
       {"llama3.2-3b", 3.213, 0.002},      // 3,212,749,824
       {"llama4-scout", 107.8, 0.01},      // 109 billion with its images' encoder
       {"llama4-maverick", 400.7, 0.01},   // 400 billion; 24 layers of 48 have experts
+      {"qwen2-57b-a14b", 57.41, 0.002},   // its page: 57.4 billion
       {"qwen2.5-7b", 7.616, 0.002},       // 7,615,616,512
       {"qwen2.5-72b", 72.7, 0.002},       // its page
       {"qwen3-8b", 8.191, 0.002},         // 8,190,735,360
@@ -121,19 +122,21 @@ TEST(Models, AreTheseAndNoOthers) {
                                    "megatron-1t",       "megatron-22b",       "megatron-530b",
                                    "mistral-7b",        "mistral-large-123b", "mistral-nemo-12b",
                                    "mistral-small-24b", "mixtral-8x22b",      "mixtral-8x7b",
-                                   "nemotron4-15b",     "nemotron4-340b",     "qwen2.5-0.5b",
-                                   "qwen2.5-1.5b",      "qwen2.5-14b",        "qwen2.5-32b",
-                                   "qwen2.5-3b",        "qwen2.5-72b",        "qwen2.5-7b",
-                                   "qwen3-0.6b",        "qwen3-1.7b",         "qwen3-14b",
-                                   "qwen3-235b-a22b",   "qwen3-30b-a3b",      "qwen3-32b",
-                                   "qwen3-4b",          "qwen3-8b",           "zero-bubble-1.5b",
-                                   "zero-bubble-14.6b", "zero-bubble-28.3b",  "zero-bubble-6.2b"}));
+                                   "nemotron4-15b",     "nemotron4-340b",     "qwen2-57b-a14b",
+                                   "qwen2.5-0.5b",      "qwen2.5-1.5b",       "qwen2.5-14b",
+                                   "qwen2.5-32b",       "qwen2.5-3b",         "qwen2.5-72b",
+                                   "qwen2.5-7b",        "qwen3-0.6b",         "qwen3-1.7b",
+                                   "qwen3-14b",         "qwen3-235b-a22b",    "qwen3-30b-a3b",
+                                   "qwen3-32b",         "qwen3-4b",           "qwen3-8b",
+                                   "zero-bubble-1.5b",  "zero-bubble-14.6b",  "zero-bubble-28.3b",
+                                   "zero-bubble-6.2b"}));
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names,
-            (std::set<std::string>{"a100", "a100-40", "a800", "b200", "b300", "gb200", "gb300",
-                                   "h100", "h100-hbm2e", "h20", "h200", "h800", "l40s", "mi300x",
-                                   "mi325x", "p100", "tpu-v3", "tpu-v4", "v100"}));
+  EXPECT_EQ(names, (std::set<std::string>{"a100",       "a100-40", "a800",   "b200",      "b300",
+                                          "gb200",      "gb300",   "gh200",  "gh200-144", "h100",
+                                          "h100-hbm2e", "h20",     "h200",   "h800",      "l40s",
+                                          "mi300x",     "mi325x",  "mi355x", "p100",      "tpu-v3",
+                                          "tpu-v4",     "v100"}));
   names.clear();
   for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names, (std::set<std::string>{"deepspeed", "fsdp", "llm-foundry", "megatron",

@@ -71,6 +71,7 @@ struct Sources {
   std::string reachable = std::string(kBook) + ", compute/accelerator/benchmarks (MAMF)";
   std::string link = std::string(kBook) + ", network";
   std::string host = std::string(kBook) + ", network (PCI Express, 16 lanes)";
+  std::string program = "the total capacity in PyTorch's out-of-memory messages";
 };
 
 Gpu gpu_of(const Rates& rates, const Kernels& kernels) {
@@ -101,10 +102,9 @@ std::string text(double value) {
   return last == '0' ? digits : digits + "." + last;
 }
 
-std::string program_text(const Rates& rates) {
+std::string program_text(const Rates& rates, const Sources& from) {
   if (rates.program_gibibytes == 0) return "all of the memory for a program: assumed";
-  return text(rates.program_gibibytes) +
-         " GiB of the memory for a program: the total capacity in PyTorch's out-of-memory messages";
+  return text(rates.program_gibibytes) + " GiB of the memory for a program: " + from.program;
 }
 
 std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
@@ -112,7 +112,7 @@ std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
       text(rates.peak_teraflops) + " TFLOP/s at most, " + text(rates.memory_gigabytes) + " GB at " +
           text(rates.memory_terabytes_per_second * 1000) + " GB/s: " + from.base,
       text(rates.reachable_teraflops) + " TFLOP/s reached: " + from.reachable,
-      program_text(rates),
+      program_text(rates, from),
       text(rates.link_gigabytes_per_second) + " GB/s inside a node, one way: " + from.link,
       "83.6 % of it reached, as 376 of an H100's 450 GB/s: NVIDIA/nccl issue 1264",
       "9.8 us inside a node: NVIDIA/nccl-tests issue 331",
@@ -190,6 +190,28 @@ const GpuRegistrar kH200{[] {
   return define("h200", {"h200-141gb"}, "H200 SXM 141 GB, 989 TF",
                 {989, 794.5, 141, 4.8, 450, 50, 63, 8, 139.8}, kHopper);
 }};
+// A superchip is a node of its own; NVLink joins two (NVL2) or 32 (NVL32) of them at the same rate.
+// Its GEMMs reach more than an H100's under 900 W, and are taken to sustain as much.
+constexpr const char* kSuperchip = "NVIDIA's GH200 data sheet";
+constexpr const char* kChipToChip = "NVIDIA's GH200 data sheet (NVLink-C2C, 900 GB/s both ways)";
+const GpuRegistrar kGh200{[] {
+  return define("gh200", {"gh200-96", "gh200-96gb", "gh200-480gb"},
+                "GH200 96 GB of HBM3, 989 TF; nodes of 1, or 2 to 32 by NVLink",
+                {989, 828.6, 96, 4.0, 450, 50, 450, 1, 94.88}, kHopper,
+                {.reachable = std::string(kBook) +
+                              ", compute/accelerator (MAMF, the version of 141 GB under 900 W)",
+                 .host = kChipToChip,
+                 .program = "PyTorch's out-of-memory message in Lightning-AI/litgpt issue 1892"});
+}};
+const GpuRegistrar kGh200Large{[] {
+  return define("gh200-144", {"gh200-144gb"},
+                "GH200 144 GB of HBM3e, 989 TF; nodes of 1, or 2 to 32 by NVLink",
+                {989, 828.6, 144, 4.9, 450, 50, 450, 1, 142.5}, kHopper,
+                {.base = kSuperchip,
+                 .reachable = std::string(kBook) + ", compute/accelerator (MAMF, under 900 W)",
+                 .host = kChipToChip,
+                 .program = "cuDeviceTotalMem, 153,008,209,920 bytes"});
+}};
 const GpuRegistrar kB200{[] {
   return define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
                 {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, kBlackwell);
@@ -225,6 +247,14 @@ const GpuRegistrar kMi300x{[] {
 const GpuRegistrar kMi325x{[] {
   return define("mi325x", {}, "MI325X 256 GB, 1300 TF; 64 GB/s to each of 7 peers",
                 {1300, 668, 256, 6.0, 64, 50, 63, 8, 255.6}, kCdna, {.reachable = "as the MI300X"});
+}};
+const GpuRegistrar kMi355x{[] {
+  return define("mi355x", {}, "MI355X 288 GB, 2500 TF, 1400 W; 77 GB/s to each of 7 peers",
+                {2500, 1565, 288, 8.0, 76.5, 50, 63, 8, 287.98},
+                {"cdna4", 0, {0, 80, 1.7, 0.35, 0.3, 256}},
+                {.base = "AMD's MI355X data sheet, without sparsity",
+                 .reachable = "stas00/ml-engineering of August 2026, compute/accelerator (MAMF)",
+                 .link = "AMD's MI355X data sheet (153 GB/s both ways)"});
 }};
 
 // A pod of TPUs is one node: every chip is on the torus.

@@ -96,6 +96,12 @@ const ModelRegistrar kLlama4{[] {
               {.count = 128, .per_token = 1, .shared = 1, .feed_forward = 8192, .every = 2})};
 }};
 
+// The one shared expert is as wide as eight of the others (shared_expert_intermediate_size 20,480).
+const ModelRegistrar kQwen2{[] {
+  return mixture({"qwen2-57b-a14b", {"Qwen/Qwen2-57B-A14B"}, 28, 3584, 28, 4, 128, 18'944, 151'936},
+                 {64, 8, 8, 2560, 0});
+}};
+
 const ModelRegistrar kQwen25{[] {
   return std::vector{
       tied({"qwen2.5-0.5b", {"Qwen/Qwen2.5-0.5B"}, 24, 896, 14, 2, 64, 4864, 151'936}),

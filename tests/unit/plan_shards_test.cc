@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -203,9 +204,8 @@ TEST_F(PlanShards, ASpoiledLineIsEvaluatedAgain) {
 
 TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
   plan(kQuestion, {"--resume", "journal"});
-  const std::size_t configurations = traces::read_plan_journal("journal").outcomes.size();
-  EXPECT_GT(configurations, 0U);
   const std::string text = traces::read_file("journal");
+  EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 1);
   plan(kQuestion, {"--resume", "journal"});
   EXPECT_EQ(traces::read_file("journal"), text);
 }
@@ -332,18 +332,18 @@ TEST_F(PlanShards, TwoAtOnceDoNotShareAJournal) {
   one[0].schedule = "1f1b";
   tools::SweepFiles files;
   files.journal = "journal";
-  const auto run = [&](tools::JournaledSweep& sweep) {
+  const auto run = [&](const tools::ShowPlan& show) {
     const tools::Evaluate refuse = [](const Configuration&) { return Outcome{{}, "too slow"}; };
-    return sweep.run(one, [&] { return refuse; }, {}).has_value();
+    return tools::run_sweep(
+        tools::find_journals(files, {"--pp", "2"}), one, [&] { return refuse; }, {}, show);
   };
-  {
-    tools::JournaledSweep first({"--pp", "2"}, files);
-    EXPECT_TRUE(run(first));
-    tools::JournaledSweep second({"--pp", "2"}, files);
-    EXPECT_THROW(run(second), Error);
-  }
-  tools::JournaledSweep third({"--pp", "2"}, files);
-  EXPECT_TRUE(run(third));
+  const tools::ShowPlan count = [](const auto& outcomes) { return int(outcomes.size()); };
+  const tools::ShowPlan try_again = [&](const auto& outcomes) {
+    EXPECT_THROW(run(count), Error);
+    return count(outcomes);
+  };
+  EXPECT_EQ(run(try_again), 1);
+  EXPECT_EQ(run(count), 1);
 }
 
 TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {

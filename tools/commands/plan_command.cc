@@ -194,8 +194,8 @@ int show_plans(traces::PlanTable table, const PlanOptions& options, const Predic
 
 /// Whether to compute lower bounds, which may take a third of the time. Text does not show them;
 /// journals keep them for the command that prints the plan.
-Detail choose_detail(const PlanOptions& options, const JournaledSweep& sweep) {
-  return options.format == "text" && !sweep.has_journal() ? Detail::kBrief
+Detail choose_detail(const PlanOptions& options) {
+  return options.format == "text" && !options.files.any() ? Detail::kBrief
                                                           : Detail::kBriefWithBound;
 }
 
@@ -203,7 +203,7 @@ SweepOptions sweep_options(const PlanOptions& options) {
   return {options.threads, make_progress_bar()};
 }
 
-int plan_model(PlanOptions& options, JournaledSweep& sweep) {
+int plan_model(PlanOptions& options) {
   ModelAxes axes = options.model_axes;
   axes.schedules = options.axes.schedules;
   axes.ranks = options.axes.ranks;
@@ -225,24 +225,25 @@ int plan_model(PlanOptions& options, JournaledSweep& sweep) {
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
   report_default_slices(axes.schedules, options.predict.shape);
-  const Detail detail = choose_detail(options, sweep);
+  const Detail detail = choose_detail(options);
   const auto make_evaluate = [&]() -> Evaluate {
     return [evaluator = ModelEvaluator(planner, detail)](const Configuration& which) mutable {
       return evaluator.evaluate(which);
     };
   };
-  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
-  if (!outcomes) return 0;
-  warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, *outcomes));
-  traces::PlanTable table =
-      tabulate(options, configurations, use_one_gradient_type(*std::move(outcomes)));
-  table.training = settings_of(planner.model(), options.predict.cost.end);
-  if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
-    table.errors = *errors;
-    if (!table.plans.empty() && table.plans.front().no_errors.empty())
-      table.plans = with_ties(std::move(table.plans), errors->spread);
-  }
-  return show_plans(std::move(table), options, inputs);
+  const auto show = [&](std::vector<Outcome> outcomes) {
+    warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, outcomes));
+    traces::PlanTable table =
+        tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
+    table.training = settings_of(planner.model(), options.predict.cost.end);
+    if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
+      table.errors = *errors;
+      if (!table.plans.empty() && table.plans.front().no_errors.empty())
+        table.plans = with_ties(std::move(table.plans), errors->spread);
+    }
+    return show_plans(std::move(table), options, inputs);
+  };
+  return run_sweep(options.files, configurations, make_evaluate, sweep_options(options), show);
 }
 
 void note_noise(const PredictInputs& inputs) {
@@ -253,7 +254,7 @@ void note_noise(const PredictInputs& inputs) {
       inputs.flags().cost.file);
 }
 
-int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
+int plan_shapes(PlanOptions& options) {
   Axes& axes = options.axes;
   axes.slices = options.predict.shape.slices;
   axes.moe_overlap = options.predict.shape.moe_overlap;
@@ -272,22 +273,23 @@ int plan_shapes(PlanOptions& options, JournaledSweep& sweep) {
   const PredictInputs inputs = read_inputs(options.predict, {});
   note_noise(inputs);
   const WhatIf what_if(inputs, options.whole_model);
-  const Detail detail = choose_detail(options, sweep);
+  const Detail detail = choose_detail(options);
   const auto make_evaluate = [&]() -> Evaluate {
     return [&](const Configuration& which) { return what_if.evaluate(which, detail); };
   };
-  auto outcomes = sweep.run(configurations, make_evaluate, sweep_options(options));
-  if (!outcomes) return 0;
-  warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, *outcomes));
-  traces::PlanTable table = tabulate(options, configurations, *std::move(outcomes));
-  if (options.format != "csv") {  // CSV has no break-even points
-    BreakEvens break_evens = find_break_evens(what_if, table.plans);
-    table.break_evens = std::move(break_evens.found);
-    table.break_even_best = std::move(break_evens.best);
-    table.unaffected = std::move(break_evens.unaffected);
-    table.not_compared = std::move(break_evens.left_out);
-  }
-  return show_plans(std::move(table), options, inputs);
+  const auto show = [&](std::vector<Outcome> outcomes) {
+    warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, outcomes));
+    traces::PlanTable table = tabulate(options, configurations, std::move(outcomes));
+    if (options.format != "csv") {  // CSV has no break-even points
+      BreakEvens break_evens = find_break_evens(what_if, table.plans);
+      table.break_evens = std::move(break_evens.found);
+      table.break_even_best = std::move(break_evens.best);
+      table.unaffected = std::move(break_evens.unaffected);
+      table.not_compared = std::move(break_evens.left_out);
+    }
+    return show_plans(std::move(table), options, inputs);
+  };
+  return run_sweep(options.files, configurations, make_evaluate, sweep_options(options), show);
 }
 
 /// Says how far an interrupted plan has come, and how it is continued.
@@ -306,11 +308,8 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
         stopped.done, journal, format_own_command_line("plan", arguments));
 }
 
-int show_swept_plan(PlanOptions& options, JournaledSweep& sweep) {
-  const int status =
-      options.predict.model.given() ? plan_model(options, sweep) : plan_shapes(options, sweep);
-  sweep.finish();
-  return status;
+int sweep_and_show(PlanOptions& options) {
+  return options.predict.model.given() ? plan_model(options) : plan_shapes(options);
 }
 
 }  // namespace
@@ -320,17 +319,17 @@ int run_plan(const Arguments& arguments) {
   if (!options) return 0;
   if (!options->files.parts.empty() && options->words.empty())
     static_cast<PlanQuestion&>(*options) =
-        parse_plan_question(read_question(options->files.parts.front()));
+        parse_plan_question(traces::read_arguments(options->files.parts.front()));
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
   warn_of_unused_shape(options->predict, options->axes.schedules);
-  JournaledSweep sweep(options->words, options->files);
-  if (has_interrupt_check()) return show_swept_plan(*options, sweep);
+  options->files = find_journals(std::move(options->files), options->words);
+  if (has_interrupt_check()) return sweep_and_show(*options);
   const InterruptCatcher catcher;
   try {
-    return show_swept_plan(*options, sweep);
+    return sweep_and_show(*options);
   } catch (const InterruptedSweep& stopped) {
-    report_interrupt(stopped, sweep.journal(), arguments);
+    report_interrupt(stopped, options->files.journal, arguments);
     end_by_interrupt();
   }
 }

@@ -1,14 +1,18 @@
 // Reads launchers' environments, and resumes from and merges journals.
 #include "tools/plan/plan_shards.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <span>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -17,10 +21,14 @@
 #include "sim/ir/number.h"
 #include "tools/flags/words.h"
 #include "tools/print.h"
+#include "traces/files/descriptor.h"
+#include "traces/files/replacement.h"
 
 namespace bubblescope::tools {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxShards = 1'000'000;
 
@@ -46,27 +54,84 @@ std::optional<SweepShard> read_shard(const char* rank, const char* count, std::s
                           *process, count, *processes));
 }
 
-/// The configurations of a shard without a known outcome.
-std::vector<std::size_t> find_missing(const traces::PlanJournal& known, std::size_t configurations,
-                                      SweepShard shard) {
+/// Reads a journal. Throws Error for one of another sweep.
+traces::PlanJournal read_journal(const std::string& path, const traces::SweepQuestion& question,
+                                 const std::vector<Configuration>& configurations) {
+  traces::PlanJournal journal = traces::read_plan_journal(path, configurations);
+  if (journal.size == 0 || journal.question == question) return journal;
+  if (journal.question.arguments != question.arguments)
+    throw Error(fmt::format("{} is of another plan: 'plan {}'; give another file, or these flags",
+                            path, fmt::join(journal.question.arguments, " ")));
+  throw Error(path +
+              " is of this plan, but a file that it reads has changed since, or the program has; "
+              "give another file, or remove it");
+}
+
+/// Opens a journal to append to. It is locked while it is open, so that no other process cuts off
+/// what this one appends.
+traces::Descriptor lock_journal(const std::string& path) {
+  constexpr int kMode = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
+  traces::Descriptor file(::open(path.c_str(), kMode, 0666));
+  if (!file.is_open()) throw Error(fmt::format("cannot write {}: {}", path, traces::reason(errno)));
+  // Some file systems have no locks; there, the user alone keeps plans apart.
+  if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(path + " is in use by another plan; give each shard a file of its own, or wait");
+  return file;
+}
+
+/// Evaluates what this process's journal lacks of its shard. Returns what it then has.
+std::map<std::size_t, Outcome> fill_journal(int file, const SweepFiles& files,
+                                            const std::vector<Configuration>& configurations,
+                                            const MakeEvaluate& make_evaluate,
+                                            SweepOptions options) {
+  auto [question, known, size] = read_journal(files.journal, files.question, configurations);
+  // A line without an end was cut off when its process was killed.
+  if (::ftruncate(file, static_cast<off_t>(size)) != 0)
+    throw traces::make_write_error(files.journal, errno);
+  if (size == 0) traces::write_all(file, traces::write_question(files.question), files.journal);
+  const SweepShard shard = files.shard.value_or(SweepShard{});
   std::vector<std::size_t> missing;
-  for (std::size_t at = shard.index; at < configurations; at += shard.count)
-    if (!known.outcomes.contains(at)) missing.push_back(at);
-  return missing;
+  std::vector<Configuration> to_evaluate;
+  for (std::size_t at = shard.index; at < configurations.size(); at += shard.count) {
+    if (known.contains(at)) continue;
+    missing.push_back(at);
+    to_evaluate.push_back(configurations[at]);
+  }
+  if (shard.index > 0) options.progress = {};  // one bar is enough
+  options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
+    std::string lines;
+    for (const Outcome& outcome : outcomes)
+      lines += traces::write_outcome(missing[begin++], outcome);
+    traces::write_all(file, lines, files.journal);
+  };
+  std::vector<Outcome> outcomes = sweep(to_evaluate, make_evaluate, options);
+  for (std::size_t at = 0; at < missing.size(); ++at) known[missing[at]] = std::move(outcomes[at]);
+  return std::move(known);
 }
 
-/// Whether an outcome may be that of a configuration. Plans may have other slices and groups than
-/// their configuration asks for.
-bool is_of(const Outcome& outcome, const Configuration& configuration) {
-  if (!outcome.plan) return true;
-  const Shape& shape = outcome.plan->configuration.shape;
-  const Shape& asked = configuration.shape;
-  return shape.ranks == asked.ranks && shape.chunks == asked.chunks &&
-         shape.microbatches == asked.microbatches;
+/// Every process of a launched sweep that finds all results tries this at its end; the one that
+/// succeeds in renaming the first journal shows the plan.
+bool claim_plan(const std::string& first) {
+  std::error_code fault;
+  fs::rename(first, first + ".merged", fault);
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    throw Error(Fault::kMachine,
+                fmt::format("cannot rename {}: {}; its shards are kept, run the plan again", first,
+                            fault.message()));
+  return !fault;
 }
 
-Error make_empty_error(const std::string& part) {
-  return Error(part + " is not there, or holds no results; run its shard again");
+/// Removes the journals of a plan that was claimed and shown.
+void remove_journals(const std::vector<std::string>& journals) {
+  const std::string claimed = journals.front() + ".merged";
+  std::error_code ignored;
+  // If the plan cannot be written, its journals must remain so that it can be printed again.
+  if (std::fflush(stdout) != 0) {
+    fs::rename(claimed, journals.front(), ignored);
+    throw Error(Fault::kMachine, "the plan cannot be written; its shards are kept, run it again");
+  }
+  fs::remove(claimed, ignored);
+  for (std::size_t at = 1; at < journals.size(); ++at) fs::remove(journals[at], ignored);
 }
 
 }  // namespace
@@ -82,157 +147,73 @@ SweepShard parse_shard(const std::string& text) {
 }
 
 std::optional<SweepShard> find_launched_shard() {
-  std::optional<SweepShard> shard;
+  std::optional<SweepShard> process;
   for (const exec::Launcher& launcher : {exec::kMpiruns[0], exec::kMpiruns[1], exec::kSrun})
-    if (!shard) shard = read_shard(launcher.rank, launcher.count);
-  const auto array = read_shard("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT",
-                                read_variable("SLURM_ARRAY_TASK_MIN").value_or(0),
-                                read_variable("SLURM_ARRAY_TASK_STEP").value_or(1));
-  if (array) {
-    const SweepShard process = shard.value_or(SweepShard{});
-    shard = {array->index * process.count + process.index, array->count * process.count};
+    if (!process) process = read_shard(launcher.rank, launcher.count);
+  const auto task = read_shard("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT",
+                               read_variable("SLURM_ARRAY_TASK_MIN").value_or(0),
+                               read_variable("SLURM_ARRAY_TASK_STEP").value_or(1));
+  const SweepShard inner = process.value_or(SweepShard{});
+  const SweepShard outer = task.value_or(SweepShard{});
+  const SweepShard shard{outer.index * inner.count + inner.index, outer.count * inner.count};
+  return shard.count > 1 ? std::optional(shard) : std::nullopt;
+}
+
+SweepFiles find_journals(SweepFiles files, const std::vector<std::string>& arguments) {
+  if (!files.shard && files.parts.empty()) {
+    files.shard = find_launched_shard();
+    files.launched = files.shard.has_value();
   }
-  return shard && shard->count > 1 ? shard : std::nullopt;
-}
-
-std::vector<std::string> read_question(const std::string& path) {
-  const traces::PlanJournal journal = traces::read_plan_journal(path);
-  if (journal.size == 0) throw make_empty_error(path);
-  std::error_code ignored;
-  for (const std::string& word : journal.arguments)
-    if (const std::string name = traces::file_of(word);
-        name == "-" || std::filesystem::exists(name, ignored))
-      throw Error(
-          fmt::format("the shards belong to a plan that reads {}, and files are named only on "
-                      "the command line; give its flags again: 'plan {}'",
-                      name, fmt::join(journal.arguments, " ")));
-  return journal.arguments;
-}
-
-JournaledSweep::JournaledSweep(std::vector<std::string> question, SweepFiles files)
-    : files_(std::move(files)) {
-  if (!files_.shard && files_.parts.empty()) {
-    files_.shard = find_launched_shard();
-    launched_ = files_.shard.has_value();
-  }
-  shard_ = files_.shard.value_or(SweepShard{});
-  if (shard_.count > 1 || !files_.journal.empty() || !files_.parts.empty())
-    known_.fingerprint = traces::compute_fingerprint(question);
-  known_.arguments = std::move(question);
-}
-
-/// The journal of a shard. One that was named may be shared by several.
-std::string JournaledSweep::path_of(std::size_t shard) const {
-  if (!files_.journal.empty() && !launched_) return files_.journal;
-  return fmt::format("{}.{}-of-{}",
-                     files_.journal.empty() ? "plan-" + known_.fingerprint : files_.journal,
-                     shard + 1, shard_.count);
-}
-
-/// Adds the outcomes of a journal, except those of no configuration, and returns its size. Throws
-/// Error for one of another sweep.
-std::size_t JournaledSweep::add(const std::string& path,
-                                const std::vector<Configuration>& configurations) {
-  traces::PlanJournal journal = traces::read_plan_journal(path);
-  if (journal.size > 0 && journal.arguments != known_.arguments)
-    throw Error(fmt::format("{} is of another plan: 'plan {}'; give another file, or these flags",
-                            path, fmt::join(journal.arguments, " ")));
-  if (journal.size > 0 && journal.fingerprint != known_.fingerprint)
-    throw Error(
-        fmt::format("{} is of this plan, but a file that it reads has changed since, or "
-                    "the program has; give another file, or remove it",
-                    path));
-  std::erase_if(journal.outcomes, [&](const auto& entry) {
-    const auto& [at, outcome] = entry;
-    return at >= configurations.size() || !is_of(outcome, configurations[at]);
-  });
-  known_.outcomes.merge(journal.outcomes);
-  return journal.size;
-}
-
-void JournaledSweep::evaluate_shard(const std::vector<Configuration>& configurations,
-                                    const MakeEvaluate& evaluate, SweepOptions options) {
-  const std::string path = path_of(shard_.index);
-  file_.emplace(path);  // before it is read
-  known_.size = add(path, configurations);
-  file_->begin(known_);
-  const std::vector<std::size_t> left = find_missing(known_, configurations.size(), shard_);
-  std::vector<Configuration> to_evaluate;
-  for (const std::size_t at : left) to_evaluate.push_back(configurations[at]);
-  if (shard_.index > 0) options.progress = {};  // one bar is enough
-  options.record = [&](std::size_t begin, std::span<const Outcome> outcomes) {
-    std::string lines;
-    for (const Outcome& outcome : outcomes) lines += traces::write_outcome(left[begin++], outcome);
-    file_->append(lines);
+  const SweepShard shard = files.shard.value_or(SweepShard{});
+  if (shard.count == 1 && !files.any()) return files;
+  files.question = traces::make_question(arguments);
+  const std::string begin =
+      files.journal.empty() ? "plan-" + files.question.fingerprint : files.journal;
+  const auto path_of = [&](std::size_t index) {
+    return fmt::format("{}.{}-of-{}", begin, index + 1, shard.count);
   };
-  std::vector<Outcome> outcomes = sweep(to_evaluate, evaluate, options);
-  for (std::size_t at = 0; at < left.size(); ++at)
-    known_.outcomes[left[at]] = std::move(outcomes[at]);
+  if (files.launched || !files.any()) files.journal = path_of(shard.index);
+  for (std::size_t index = 0; files.launched && index < shard.count; ++index)
+    files.parts.push_back(path_of(index));
+  return files;
 }
 
-/// Every process of a launched sweep tries this at its end; of those that find all results, the one
-/// that succeeds in renaming the first journal shows the plan. The journals of others are read
-/// without their locks: they only grow, and a line that is half written is ignored.
-bool JournaledSweep::take_plan(const std::vector<Configuration>& configurations) {
-  for (std::size_t shard = 0; shard < shard_.count; ++shard) add(path_of(shard), configurations);
-  if (!find_missing(known_, configurations.size(), {}).empty()) return false;
-  const std::string first = path_of(0);
-  std::error_code fault;
-  std::filesystem::rename(first, first + ".merged", fault);
-  if (fault && fault != std::errc::no_such_file_or_directory)
-    throw Error(Fault::kMachine,
-                fmt::format("cannot rename {}: {}; its shards are kept, run the plan again", first,
-                            fault.message()));
-  is_last_ = !fault;
-  return is_last_;
-}
-
-std::optional<std::vector<Outcome>> JournaledSweep::run(
-    const std::vector<Configuration>& configurations, const MakeEvaluate& evaluate,
-    SweepOptions options) {
-  if (!has_journal()) return sweep(configurations, evaluate, options);
-  if (files_.parts.empty()) evaluate_shard(configurations, evaluate, std::move(options));
-  for (const std::string& part : files_.parts)
-    if (add(part, configurations) == 0) throw make_empty_error(part);
-  const std::size_t missing = find_missing(known_, configurations.size(), {}).size();
-  if (missing > 0 && !files_.parts.empty())
+int run_sweep(const SweepFiles& files, const std::vector<Configuration>& configurations,
+              const MakeEvaluate& make_evaluate, SweepOptions options, const ShowPlan& show) {
+  if (!files.any()) return show(sweep(configurations, make_evaluate, options));
+  std::optional<traces::Descriptor> own;  // locked before it is read, until the plan is shown
+  std::map<std::size_t, Outcome> known;
+  const bool evaluates = !files.journal.empty();
+  if (evaluates) {
+    own.emplace(lock_journal(files.journal));
+    known = fill_journal(own->number(), files, configurations, make_evaluate, std::move(options));
+  }
+  // Those of other processes are read without their locks: they only grow, and a line that is half
+  // written is ignored.
+  for (const std::string& part : files.parts) {
+    traces::PlanJournal journal = read_journal(part, files.question, configurations);
+    if (journal.size == 0 && !evaluates) throw traces::make_empty_error(part);
+    known.merge(journal.outcomes);
+  }
+  const std::size_t missing = configurations.size() - known.size();
+  if (missing > 0 && !evaluates)
     throw Error(
         fmt::format("the files lack {} of {} results; give those of all shards, and run "
                     "shards that did not end again: they resume",
                     missing, configurations.size()));
-  if (launched_ ? !take_plan(configurations) : missing > 0) {
-    print_message("bubblescope: shard {}/{} is in {}; {}\n", shard_.index + 1, shard_.count,
-                  path_of(shard_.index),
-                  launched_
+  if (missing > 0 || (files.launched && !claim_plan(files.parts.front()))) {
+    print_message("bubblescope: shard {}/{} is in {}; {}\n", files.shard->index + 1,
+                  files.shard->count, files.journal,
+                  files.launched
                       ? "the last one to finish prints the plan"
                       : "'bubblescope plan --merge' and the files of all shards print the plan");
-    return {};
+    return 0;
   }
   std::vector<Outcome> outcomes;
-  for (std::size_t at = 0; at < configurations.size(); ++at) {
-    Outcome& outcome = outcomes.emplace_back(std::move(known_.outcomes[at]));
-    if (!outcome.plan) continue;
-    const Configuration evaluated = outcome.plan->configuration;
-    outcome.plan->configuration = configurations[at];  // of which a journal has this alone:
-    outcome.plan->configuration.shape = evaluated.shape;
-    outcome.plan->configuration.recompute = evaluated.recompute;
-    outcome.plan->configuration.modules = evaluated.modules;
-  }
-  return outcomes;
-}
-
-void JournaledSweep::finish() const {
-  if (!is_last_) return;
-  const std::string first = path_of(0);
-  std::error_code ignored;
-  // If the plan cannot be written, its journals must remain so that it can be printed again.
-  if (std::fflush(stdout) != 0) {
-    std::filesystem::rename(first + ".merged", first, ignored);
-    throw Error(Fault::kMachine, "the plan cannot be written; its shards are kept, run it again");
-  }
-  std::filesystem::remove(first + ".merged", ignored);
-  for (std::size_t shard = 1; shard < shard_.count; ++shard)
-    std::filesystem::remove(path_of(shard), ignored);
+  for (auto& [at, outcome] : known) outcomes.push_back(std::move(outcome));
+  const int status = show(std::move(outcomes));
+  if (files.launched) remove_journals(files.parts);
+  return status;
 }
 
 }  // namespace bubblescope::tools

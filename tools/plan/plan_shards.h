@@ -1,7 +1,9 @@
-// Shards of one sweep across processes, and the journals that keep their results.
+// Sweeps that several processes share, and that continue where an earlier run ended: each process
+// appends its results to a journal.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,49 +30,28 @@ SweepShard parse_shard(const std::string& text);
 /// itself.
 std::optional<SweepShard> find_launched_shard();
 
-/// Returns the question of a journal. Throws Error where there is no journal, or where the question
-/// names a file, because the user did not type it.
-std::vector<std::string> read_question(const std::string& path);
-
-/// The shard and the files of a sweep.
+/// The shard and the files of a sweep: from flags, and completed by find_journals().
 struct SweepFiles {
-  std::optional<SweepShard> shard;  ///< from --shard; nullopt: the launcher's, if any
-  std::string journal;              ///< path of --resume
-  std::vector<std::string> parts;   ///< paths of --merge: nothing is left to evaluate
+  std::optional<SweepShard> shard;  ///< from --shard, or a launcher's
+  std::string journal;              ///< of this process's results: from --resume
+  std::vector<std::string> parts;   ///< journals that have all results together: from --merge
+  bool launched = false;            ///< by mpirun or Slurm: the last process shows the plan
+  traces::SweepQuestion question;
+
+  bool any() const { return !journal.empty() || !parts.empty(); }
 };
 
-/// Runs a sweep, or this process's shard of it, with its results in a journal where one is kept.
-class JournaledSweep {
- public:
-  /// `question` are the plan's flags.
-  JournaledSweep(std::vector<std::string> question, SweepFiles files);
+/// Finds the journals of a plan with these flags. Throws Error where there are some and a flag has
+/// "-", which cannot be read again.
+SweepFiles find_journals(SweepFiles files, const std::vector<std::string>& arguments);
 
-  bool has_journal() const { return !known_.fingerprint.empty(); }
-  /// The journal that the results of this process go to; empty without one.
-  std::string journal() const { return has_journal() ? path_of(shard_.index) : ""; }
+/// Shows a plan, from every outcome in the order of the configurations. Returns the exit status.
+using ShowPlan = std::function<int(std::vector<Outcome> outcomes)>;
 
-  /// Returns every outcome in the order of the configurations, from journals or newly evaluated.
-  /// nullopt where this was a shard and another process shows the plan. Throws InterruptedSweep
-  /// where Ctrl-C ended it.
-  std::optional<std::vector<Outcome>> run(const std::vector<Configuration>& configurations,
-                                          const MakeEvaluate& evaluate, SweepOptions options);
-
-  /// Removes the journals of a launched sweep, once the plan has been shown.
-  void finish() const;
-
- private:
-  std::string path_of(std::size_t shard) const;
-  std::size_t add(const std::string& path, const std::vector<Configuration>& configurations);
-  void evaluate_shard(const std::vector<Configuration>& configurations,
-                      const MakeEvaluate& evaluate, SweepOptions options);
-  bool take_plan(const std::vector<Configuration>& configurations);
-
-  SweepFiles files_;
-  SweepShard shard_;
-  bool launched_ = false;  ///< by mpirun or Slurm: the last process shows the plan
-  bool is_last_ = false;   ///< this is that process
-  std::optional<traces::PlanJournalFile> file_;  ///< of this shard, locked until the end
-  traces::PlanJournal known_;                    ///< the question, and all results that are known
-};
+/// Evaluates what is missing of this process's shard, and appends it to its journal. Calls `show`
+/// with the results of the whole sweep, unless another process has them or will. Throws Error, and
+/// InterruptedSweep where Ctrl-C ended it.
+int run_sweep(const SweepFiles& files, const std::vector<Configuration>& configurations,
+              const MakeEvaluate& make_evaluate, SweepOptions options, const ShowPlan& show);
 
 }  // namespace bubblescope::tools

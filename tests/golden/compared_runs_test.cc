@@ -56,7 +56,7 @@ TEST_F(ComparedRuns, ShowTheWorkerThatBecameSlow) {
   for (const char* suffix : {".json", "-report.json"}) {
     SCOPED_TRACE(suffix);
     const std::string diff = diff_of(std::string("a") + suffix, std::string("b") + suffix);
-    const Json found = Json::parse(run_command(diff + "--format json").output);
+    const Json found = read_report(diff);
     const Json& cause = found["causes"][0];
     EXPECT_EQ(cause["cause"], "worker");
     EXPECT_EQ(cause["where"], "rank 2 of replica 1");
@@ -89,7 +89,7 @@ TEST_F(ComparedRuns, ShowWhatChangedOnAPage) {
 }
 
 TEST_F(ComparedRuns, ShowTheWorkerThatIsSlowNoMore) {
-  const Json found = Json::parse(run_command(diff_of("b.json", "a.json") + "--format json").output);
+  const Json found = read_report(diff_of("b.json", "a.json"));
   EXPECT_EQ(found["causes"][0]["where"], "rank 2 of replica 1");
   EXPECT_TRUE(found["causes"][0]["saves_ns"]["b"].is_null());
   EXPECT_LT(found["metrics"]["step_ns_change"], -0.05);

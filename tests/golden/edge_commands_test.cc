@@ -25,12 +25,6 @@ class EdgeCommands : public TemporaryFolder {
     return path("edges.json");
   }
 
-  static Json json_of(const std::string& arguments) {
-    const CommandOutcome outcome = run_command(arguments + " --format json");
-    EXPECT_EQ(outcome.status, 0) << arguments;
-    return Json::parse(outcome.output);
-  }
-
   /// The only problem that a check finds.
   static std::string problem_of(const std::string& arguments) {
     const CommandOutcome outcome = run_command(arguments + " --format json");
@@ -49,7 +43,7 @@ class EdgeCommands : public TemporaryFolder {
 
 // 0F0 0..1, 1F0 1..2, 1B0 2..4, then 0F1, which waits for it, 4..5, 1F1 5..6, 1B1 6..8, 0B1 8..10.
 TEST_F(EdgeCommands, AnEdgeIsOnTheCriticalPathAndInTheBound) {
-  const Json report = json_of("simulate " + write_schedule("0F1 after 1B0"));
+  const Json report = read_report("simulate " + write_schedule("0F1 after 1B0"));
   EXPECT_EQ(report["makespan_ns"], 10'000'000);
   EXPECT_EQ(report["lower_bound_ns"], 10'000'000);
   std::string path;
@@ -59,7 +53,7 @@ TEST_F(EdgeCommands, AnEdgeIsOnTheCriticalPathAndInTheBound) {
 }
 
 TEST_F(EdgeCommands, CheckCountsEdgesAndNamesThoseOfACycle) {
-  const Json sound = json_of("check " + write_schedule("0F1 after 1B0"));
+  const Json sound = read_report("check " + write_schedule("0F1 after 1B0"));
   EXPECT_EQ(sound["legal"], true);
   EXPECT_EQ(sound["after_edges"], 1);
   EXPECT_NE(problem_of("check " + write_schedule("0F1 after 1F1"))
@@ -98,8 +92,8 @@ TEST_F(EdgeCommands, TheExecutorKeepsEdges) {
 
 TEST_F(EdgeCommands, SplittingTheOutputLayerIsFasterThanTheWholeOnOneRank) {
   const std::string flags = " --pp 4 -m 32 --f 1 --b 2 --output-layer 1";
-  const Json whole = json_of("simulate 1f1b" + flags);
-  const Json split = json_of("simulate 1f1b-vocab" + flags);
+  const Json whole = read_report("simulate 1f1b" + flags);
+  const Json split = read_report("simulate 1f1b-vocab" + flags);
   // The last rank takes 2 F + 2 B of work per micro-batch: 32 x 6 ms, and the fill of 3 x 3 ms.
   EXPECT_EQ(whole["makespan_ns"], 201'000'000);
   // 32 x (3 ms + 3 x 0.25 ms) + 3 x 3 ms + 4 F + F - 3 x 0.25 ms.
@@ -114,8 +108,8 @@ TEST_F(EdgeCommands, ACostFileGivesShardsTheirTimes) {
       << R"({"forward":1,"backward":2},{"forward":0.25,"backward":0.5},)"
       << R"({"forward":0.25,"backward":0.5}]})";
   const std::string shape = "simulate 1f1b-vocab --pp 2 -m 8 ";
-  EXPECT_EQ(json_of(shape + "--costs " + path("costs.json"))["makespan_ns"],
-            json_of(shape + "--output-layer 0.5")["makespan_ns"]);
+  EXPECT_EQ(read_report(shape + "--costs " + path("costs.json"))["makespan_ns"],
+            read_report(shape + "--output-layer 0.5")["makespan_ns"]);
   std::ofstream(path("few.json"))
       << R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"backward":2},)"
       << R"({"forward":1,"backward":2}]})";
@@ -126,8 +120,8 @@ TEST_F(EdgeCommands, ACostFileGivesShardsTheirTimes) {
 // the slowest, or leaves it fewer layers than others.
 TEST_F(EdgeCommands, AModelsOutputLayerIsSplit) {
   const std::string flags = " --pp 8 -m 64 --model llama3-8b --gpu h100";
-  const Json whole = json_of("simulate 1f1b" + flags);
-  const Json split = json_of("simulate 1f1b-vocab" + flags);
+  const Json whole = read_report("simulate 1f1b" + flags);
+  const Json split = read_report("simulate 1f1b-vocab" + flags);
   EXPECT_LT(split["makespan_ns"], whole["makespan_ns"]);
   const auto busy = [](const Json& report, std::size_t rank) {
     return report["ranks"][rank]["busy_ns"].get<double>();
@@ -138,17 +132,17 @@ TEST_F(EdgeCommands, AModelsOutputLayerIsSplit) {
 // A plan with a split head is the step that simulate shows.
 TEST_F(EdgeCommands, PlansSplitAModelsOutputLayer) {
   const std::string model = " --model llama3-8b --gpu h100 --tp 1 --pp 4 --micro-batch-size 1";
-  const Json plans = json_of(
+  const Json plans = read_report(
       "plan --gpus 16 --global-batch-size 64 --recompute none --split balanced "
       "--schedules vocab" +
       model)["plans"];
   ASSERT_EQ(plans.size(), 4u);
   for (const Json& plan : plans) {
     const auto name = plan["schedule"].get<std::string>();
-    const Json step = json_of("simulate " + name + " --dp 4 -m 16" + model);
+    const Json step = read_report("simulate " + name + " --dp 4 -m 16" + model);
     EXPECT_EQ(plan["step_ns"], step["makespan_ns"]) << name;
     const std::string layout = " --layout '" + plan["layout"].get<std::string>() + "'";
-    EXPECT_EQ(json_of("simulate " + name + " --dp 4 -m 16" + model + layout)["makespan_ns"],
+    EXPECT_EQ(read_report("simulate " + name + " --dp 4 -m 16" + model + layout)["makespan_ns"],
               step["makespan_ns"]);
   }
   expect_refusal("plan --schedules vocab --pp 2 -m 4", 2, "give --model");
@@ -158,8 +152,8 @@ TEST_F(EdgeCommands, ShardsComeBackFromAFile) {
   const std::string flags = " --output-layer 2";
   const std::string file = path("vocab.json");
   run_command("convert 1f1b-vocab --pp 3 -m 6 --to native -o " + file);
-  EXPECT_EQ(json_of("simulate " + file + flags)["makespan_ns"],
-            json_of("simulate 1f1b-vocab --pp 3 -m 6" + flags)["makespan_ns"]);
+  EXPECT_EQ(read_report("simulate " + file + flags)["makespan_ns"],
+            read_report("simulate 1f1b-vocab --pp 3 -m 6" + flags)["makespan_ns"]);
 }
 
 TEST_F(EdgeCommands, WhatDoesNotFitTheShardsIsRefused) {

@@ -52,11 +52,7 @@ std::string files_of(const std::string& name) {
 }
 
 /// The report of `analyze` on a recorded case.
-Json analyze(const std::string& name) {
-  const CommandOutcome outcome = run_command("analyze" + files_of(name) + " --format json");
-  EXPECT_EQ(outcome.status, 0);
-  return Json::parse(outcome.output);
-}
+Json analyze(const std::string& name) { return read_report("analyze" + files_of(name)); }
 
 // The input gradients of the first stage launch nothing, and the host passes them before the device
 // has reached the forwards. Messages take 40 times as long as ops, and wait for each other.

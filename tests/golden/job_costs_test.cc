@@ -26,12 +26,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kCosts = " --pp 4 -m 8 --f 10 --i 11 --w 9 --p2p 0.4";
 
-Json json_of(const std::string& arguments) {
-  const CommandOutcome outcome = run_command(arguments + " --format json");
-  EXPECT_EQ(outcome.status, 0) << arguments;
-  return Json::parse(outcome.output);
-}
-
 class JobCosts : public TemporaryFolder {
  protected:
   /// Records a step as run.json.
@@ -54,8 +48,8 @@ TEST_F(JobCosts, OfASimulatedStepPredictOtherSchedules) {
   record(std::string("zb-h1") + kCosts);
   const std::string costs = fit(path("run.json"));
   for (const std::string schedule : {"zb-h1", "1f1b", "gpipe", "zb-h2"})
-    EXPECT_EQ(json_of("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
-              json_of("simulate " + schedule + kCosts)["makespan_ns"])
+    EXPECT_EQ(read_report("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
+              read_report("simulate " + schedule + kCosts)["makespan_ns"])
         << schedule;
 }
 
@@ -93,8 +87,9 @@ TEST_F(JobCosts, GiveEveryScheduleItsOwnTimeBack) {
     const std::int32_t stages = build_schedule(def, request)->stages_per_pipeline();
     std::ofstream(path("jitter.json")) << jittered_costs(stages, random);
     record(sizes + " --costs " + path("jitter.json"));
-    const double measured = json_of("analyze " + path("run.json"))["makespan_ns"].get<double>();
-    const Json predicted = json_of("simulate " + sizes + fit(path("run.json"), "--split-b 0.55"));
+    const double measured = read_report("analyze " + path("run.json"))["makespan_ns"].get<double>();
+    const Json predicted =
+        read_report("simulate " + sizes + fit(path("run.json"), "--split-b 0.55"));
     const Json& noise = predicted["noise"];
     const double mean =
         noise.is_null() ? predicted["makespan_ns"].get<double>() : noise["mean_ns"].get<double>();
@@ -119,14 +114,15 @@ TEST_F(JobCosts, CausesBelowTheMeanStepAreNamed) {
 TEST_F(JobCosts, AreTakenByEveryCommandWithCosts) {
   record(std::string("zb-h1") + kCosts);
   const std::string costs = fit(path("run.json"));
-  const Json compared = json_of("compare 1f1b,zb-v --pp 4 -m 8" + costs);
+  const Json compared = read_report("compare 1f1b,zb-v --pp 4 -m 8" + costs);
   EXPECT_EQ(compared["reports"].size(), 2u);
-  const Json planned = json_of("plan --pp 4 -m 8" + costs);
+  const Json planned = read_report("plan --pp 4 -m 8" + costs);
   EXPECT_FALSE(planned["plans"].empty());
-  const Json found = json_of("search --pp 4 -m 8 --time-limit 1s" + costs);
-  EXPECT_LE(found["makespan_ns"], json_of(std::string("simulate zb-h1") + kCosts)["makespan_ns"]);
+  const Json found = read_report("search --pp 4 -m 8 --time-limit 1s" + costs);
+  EXPECT_LE(found["makespan_ns"],
+            read_report(std::string("simulate zb-h1") + kCosts)["makespan_ns"]);
   const Json stages =
-      json_of("partition " + path("costs.json") + " --stages 2 --method minmax")["stages"];
+      read_report("partition " + path("costs.json") + " --stages 2 --method minmax")["stages"];
   ASSERT_EQ(stages.size(), 2u);
   EXPECT_EQ(stages[0]["time_ns"], 60'000'000);  // two stages of 10 + 20 ms
 }
@@ -136,23 +132,23 @@ TEST_F(JobCosts, AreCutForSchedulesWithMoreStages) {
   record(std::string("zb-h1") + kCosts);
   const std::string costs = fit(path("run.json"));
   for (const std::string schedule : {"zb-v", "interleaved"})
-    EXPECT_EQ(json_of("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
-              json_of("simulate " + schedule + kCosts)["makespan_ns"])
+    EXPECT_EQ(read_report("simulate " + schedule + " --pp 4 -m 8" + costs)["makespan_ns"],
+              read_report("simulate " + schedule + kCosts)["makespan_ns"])
         << schedule;
 }
 
 TEST_F(JobCosts, TriesAgreeWithSimulations) {
   record(std::string("1f1b") + kCosts);
   const Json report =
-      json_of("analyze " + path("run.json") +
-              " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
+      read_report("analyze " + path("run.json") +
+                  " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
   const Json& tries = report["tries"];
   ASSERT_EQ(tries.size(), 5u);
   EXPECT_EQ(tries[0]["schedule"], "1f1b");
   EXPECT_EQ(tries[0]["step_ns"], report["makespan_ns"]);
   EXPECT_EQ(tries[0]["change"], 0);
   EXPECT_NEAR(report["fit_error"].get<double>(), 0, 1e-9);
-  const Json zb_h1 = json_of(std::string("simulate zb-h1") + kCosts);
+  const Json zb_h1 = read_report(std::string("simulate zb-h1") + kCosts);
   EXPECT_EQ(tries[1]["step_ns"], zb_h1["makespan_ns"]);
   EXPECT_NEAR(tries[1]["change"].get<double>(),
               zb_h1["makespan_ns"].get<double>() / report["makespan_ns"].get<double>() - 1, 1e-6);
@@ -170,13 +166,13 @@ TEST_F(JobCosts, TriesAgreeWithSimulations) {
 
 TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
   record(std::string("1f1b") + kCosts);
-  const Json report = json_of("analyze " + path("run.json") + " --try zb-h1");
+  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1");
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
 TEST_F(JobCosts, RefusedTriesNameFlags) {
   record("1f1b --pp 3 -m 6");
-  const Json report = json_of("analyze " + path("run.json") + " --try dualpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");
   const std::string problem = report["tries"][1]["problem"];
   EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
 }
@@ -184,18 +180,19 @@ TEST_F(JobCosts, RefusedTriesNameFlags) {
 // ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
 TEST_F(JobCosts, TriesTrainIfTheMeasuredStepsDo) {
   record("1f1b --pp 2 -m 4");
-  const Json report = json_of("analyze " + path("run.json") + " --try forward-only,gpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe");
   ASSERT_EQ(report["tries"].size(), 3u);
   EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
   EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
   record("forward-only --pp 2 -m 4");
-  EXPECT_TRUE(json_of("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
-      "step_ns"));
+  EXPECT_TRUE(
+      read_report("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
+          "step_ns"));
 }
 
 TEST_F(JobCosts, AreNotFittedToOpsThatTakeNoTime) {
   record("1f1b --pp 2 -m 2 --f 0 --b 0");
-  EXPECT_EQ(json_of("analyze " + path("run.json"))["makespan_ns"], 0);
+  EXPECT_EQ(read_report("analyze " + path("run.json"))["makespan_ns"], 0);
   const CommandOutcome outcome = run_with_messages("analyze " + path("run.json") + " --try gpipe");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("no op of the trace takes any time"), std::string::npos)
@@ -204,8 +201,8 @@ TEST_F(JobCosts, AreNotFittedToOpsThatTakeNoTime) {
 
 TEST_F(JobCosts, TriesHaveEveryScheduleOnce) {
   record(std::string("1f1b") + kCosts);
-  const Json report = json_of("analyze " + path("run.json") +
-                              " --try 'zb-h1, 1f1b,ZB_H1,1F1B' -m 8,8 --split-b 0.5");
+  const Json report = read_report("analyze " + path("run.json") +
+                                  " --try 'zb-h1, 1f1b,ZB_H1,1F1B' -m 8,8 --split-b 0.5");
   ASSERT_EQ(report["tries"].size(), 3u) << report["tries"];  // the measured one is the first
   EXPECT_EQ(report["tries"][1]["schedule"], "zb-h1");
   EXPECT_EQ(report["tries"][2]["schedule"], "1f1b");
@@ -260,7 +257,7 @@ TEST_F(JobCosts, TriesWithOtherStagesSayWhatIsNotKnown) {
     return " --pp 4 -m 8 --costs " + path(file);
   };
   const auto makespan_with = [&](const std::string& costs) {
-    return json_of("simulate 1f1b" + costs)["makespan_ns"].get<double>();
+    return read_report("simulate 1f1b" + costs)["makespan_ns"].get<double>();
   };
   for (const bool is_head : {true, false}) {
     const std::string extra = is_head ? "6" : "3";
@@ -270,7 +267,7 @@ TEST_F(JobCosts, TriesWithOtherStagesSayWhatIsNotKnown) {
         makespan_with(write_costs("once.json", "[2,2,2,2.3]", "[2,2,2,2." + extra + "]"));
     const double layers = makespan_with(
         write_costs("layers.json", "[2,2,2,2.6]", is_head ? "[2,2,2,3.2]" : "[2,2,2,2.6]"));
-    const Json report = json_of("analyze " + path("run.json") + " --try 1f1b");
+    const Json report = read_report("analyze " + path("run.json") + " --try 1f1b");
     const Json& row = report["tries"][1];
     EXPECT_NEAR(row["step_ns"].get<double>(), is_head ? once : layers, 10);
     EXPECT_NEAR(row["p5_ns"].get<double>(), once, 10);
@@ -280,7 +277,7 @@ TEST_F(JobCosts, TriesWithOtherStagesSayWhatIsNotKnown) {
     EXPECT_NEAR(percent_of(note, is_head ? "longer" : "shorter"), 100 * change, 0.06) << note;
   }
   record(std::string("zb-v") + kCosts);
-  EXPECT_EQ(json_of("analyze " + path("run.json") + " --try 1f1b")["try_notes"][0]
+  EXPECT_EQ(read_report("analyze " + path("run.json") + " --try 1f1b")["try_notes"][0]
                 .get<std::string>()
                 .find("embedding"),
             std::string::npos);
@@ -342,11 +339,11 @@ TEST_F(JobCosts, OfTheFirstStepsPredictTheOthers) {
       !missing.empty())
     GTEST_SKIP() << missing;
   const std::string costs = fit(write_steps(path("first.json"), 0, 8));
-  const Json predicted = json_of("simulate 1f1b --pp 4 -m 4" + costs);
+  const Json predicted = read_report("simulate 1f1b --pp 4 -m 4" + costs);
   EXPECT_EQ(predicted["replicas"], 2);
   std::vector<double> measured;
   double sum = 0;
-  const Json rest = json_of("analyze " + write_steps(path("rest.json"), 8, 32));
+  const Json rest = read_report("analyze " + write_steps(path("rest.json"), 8, 32));
   for (const Json& step : rest["steps"]) {
     measured.push_back(step["pipeline_ns"].get<double>());
     sum += measured.back();

@@ -66,7 +66,7 @@ class LateReplicaCommand : public TemporaryFolder {
  protected:
   Json report_on(const LateJob& job) {
     traces::write_file(path("job.json"), job.text());
-    return Json::parse(run_command("analyze " + path("job.json") + " --format json").output);
+    return read_report("analyze " + path("job.json"));
   }
 };
 
@@ -134,8 +134,7 @@ TEST_F(LateReplicaCommand, BeginsAsLateWithOtherSchedules) {
                .late = [](const JobOp& op) { return op.replica == 0 ? 450'000 : 0; }};
   const MeasuredJob job = run_job(plan);
   traces::write_file(path("job.json"), job.text);
-  const Json report = Json::parse(
-      run_command("analyze " + path("job.json") + " --try gpipe -m 3,6,12 --format json").output);
+  const Json report = read_report("analyze " + path("job.json") + " --try gpipe -m 3,6,12");
   EXPECT_EQ(report["step_ns"], job.mean_step * 1000);
   EXPECT_EQ(report["tries"][0]["measured_ns"], report["step_ns"]);
   for (std::size_t at = 0; at < 3; ++at) {

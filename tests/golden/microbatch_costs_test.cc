@@ -19,12 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json json_of(const std::string& arguments) {
-  const CommandOutcome outcome = run_command(arguments + " --format json");
-  EXPECT_EQ(outcome.status, 0) << arguments;
-  return Json::parse(outcome.output);
-}
-
 class MicrobatchCosts : public TemporaryFolder {
  protected:
   /// Writes costs of stages whose micro-batches all differ; `times` are the keys.
@@ -46,7 +40,8 @@ class MicrobatchCosts : public TemporaryFolder {
 
   /// Simulates with the true costs and records the step.
   Json record(const std::string& shape, const std::string& to = "run.json") const {
-    return json_of("simulate " + shape + " --costs " + path("true.json") + " --trace " + path(to));
+    return read_report("simulate " + shape + " --costs " + path("true.json") + " --trace " +
+                       path(to));
   }
 
   CommandOutcome fit(const std::string& traces, const std::string& flags = "") const {
@@ -70,10 +65,10 @@ TEST_F(MicrobatchCosts, AreThoseOfTheTrace) {
   EXPECT_FALSE(fitted.contains("stages"));
   EXPECT_FALSE(fitted.contains("noise"));
   for (const std::string schedule : {"zb-h1", "1f1b", "gpipe"})
-    EXPECT_EQ(json_of("simulate " + schedule + " --pp 4 -m 8 --costs " +
-                      path("costs.json"))["makespan_ns"],
-              json_of("simulate " + schedule + " --pp 4 -m 8 --costs " +
-                      path("true.json"))["makespan_ns"])
+    EXPECT_EQ(read_report("simulate " + schedule + " --pp 4 -m 8 --costs " +
+                          path("costs.json"))["makespan_ns"],
+              read_report("simulate " + schedule + " --pp 4 -m 8 --costs " +
+                          path("true.json"))["makespan_ns"])
         << schedule;
 }
 
@@ -96,7 +91,7 @@ TEST_F(MicrobatchCosts, GiveTheMeasuredStepBackForAnySchedule) {
     const CommandOutcome outcome = fit(path("run.json"));
     ASSERT_EQ(outcome.status, 0) << run.shape << outcome.output;
     const Json again =
-        json_of(std::string("simulate ") + run.shape + " --costs " + path("costs.json"));
+        read_report(std::string("simulate ") + run.shape + " --costs " + path("costs.json"));
     EXPECT_EQ(again["makespan_ns"], truth["makespan_ns"]) << run.shape;
   }
 }
@@ -146,9 +141,9 @@ TEST_F(MicrobatchCosts, GiveTheStepsOfPytorchBack) {
     const std::string trace = reference_folder() + "/" + folder;
     const CommandOutcome outcome = fit(trace);
     ASSERT_EQ(outcome.status, 0) << outcome.output;
-    const double measured = json_of("analyze " + trace)["makespan_ns"].get<double>();
-    const Json again = json_of(std::string("simulate ") + run.schedule + " --pp 4 -m 8 --costs " +
-                               path("costs.json"));
+    const double measured = read_report("analyze " + trace)["makespan_ns"].get<double>();
+    const Json again = read_report(std::string("simulate ") + run.schedule +
+                                   " --pp 4 -m 8 --costs " + path("costs.json"));
     EXPECT_NEAR(again["makespan_ns"].get<double>(), measured, 0.01 * measured) << run.folder;
   }
 }

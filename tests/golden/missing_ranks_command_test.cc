@@ -48,7 +48,7 @@ class MissingRanksCommand : public TemporaryFolder {
     EXPECT_TRUE(contains(page, "is missing")) << "the page does not say so";
 
     const std::string csv = run_command("analyze " + files + " --format csv").output;
-    const Json json = Json::parse(run_command("analyze " + files + " --format json").output);
+    const Json json = read_report("analyze " + files);
     EXPECT_TRUE(json["bubble"].is_null());
     EXPECT_TRUE(json["causes"].is_null());
     ASSERT_EQ(json["ranks"].size(), 4u);
@@ -77,8 +77,7 @@ TEST_F(MissingRanksCommand, PytorchRunsKeepTheNumbersOfTheOthers) {
     const auto file = [&](std::size_t rank) {
       return folder + "/rank" + std::to_string(rank) + ".json.gz ";
     };
-    const Json all = Json::parse(
-        run_command("analyze " + file(0) + file(1) + file(2) + file(3) + " --format json").output);
+    const Json all = read_report("analyze " + file(0) + file(1) + file(2) + file(3));
     for (std::size_t missing = 0; missing < 4; ++missing) {
       std::string files;
       for (std::size_t rank = 0; rank < 4; ++rank)
@@ -94,8 +93,7 @@ TEST_F(MissingRanksCommand, OurTracesKeepTheNumbersOfTheOthers) {
     SCOPED_TRACE(schedule);
     run_command(std::string("simulate ") + schedule + " --pp 4 -m 8 --p2p 0.25 --trace " +
                 path("all.json"));
-    const Json all =
-        Json::parse(run_command("analyze " + path("all.json") + " --format json").output);
+    const Json all = read_report("analyze " + path("all.json"));
     const Json trace = Json::parse(traces::read_file(path("all.json")));
     for (std::size_t missing = 0; missing < 4; ++missing) {
       Json some = trace;
@@ -113,7 +111,7 @@ TEST_F(MissingRanksCommand, OurTracesKeepTheNumbersOfTheOthers) {
 // A csv, of which the rows of one rank were deleted.
 TEST_F(MissingRanksCommand, CsvKeepsTheNumbersOfTheOthers) {
   run_command("simulate 1f1b --pp 4 -m 8 --p2p 0.25 --timeline " + path("all.csv"));
-  const Json all = Json::parse(run_command("analyze " + path("all.csv") + " --format json").output);
+  const Json all = read_report("analyze " + path("all.csv"));
   const std::string csv = traces::read_file(path("all.csv"));
   for (std::size_t missing = 0; missing < 3; ++missing) {
     SCOPED_TRACE(missing);
@@ -164,8 +162,7 @@ Json make_thread_trace(const std::vector<int>& ranks, int replica = 0) {
 
 TEST_F(MissingRanksCommand, ThreadsThatStateTheirRankKeepIt) {
   traces::write_file(path("all.json"), make_thread_trace({0, 1, 2, 3}).dump());
-  const Json all =
-      Json::parse(run_command("analyze " + path("all.json") + " --format json").output);
+  const Json all = read_report("analyze " + path("all.json"));
   for (std::size_t missing = 0; missing < 3; ++missing) {
     std::vector<int> ranks{0, 1, 2, 3};
     ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(missing));
@@ -186,8 +183,7 @@ TEST_F(MissingRanksCommand, OneReplicaThatLacksARankIsLeftOut) {
                        "  of replica 1, the trace of rank 2 is missing; this replica is left "
                        "out of the report on the others"))
       << text;
-  const Json report =
-      Json::parse(run_command("analyze " + path("some.json") + " --format json").output);
+  const Json report = read_report("analyze " + path("some.json"));
   EXPECT_FALSE(report["bubble"].is_null());
   EXPECT_EQ(report["per_iteration"].size(), 1u);
   // A slow worker may be in the replica that was left out.

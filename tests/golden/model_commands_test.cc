@@ -25,12 +25,6 @@ void expect_says(const std::string& arguments, int status, const std::string& sa
   EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
 }
 
-Json report_of(const std::string& arguments) {
-  const CommandOutcome outcome = run_command(arguments + " --format json 2>/dev/null");
-  EXPECT_EQ(outcome.status, 0) << arguments;
-  return Json::parse(outcome.output);
-}
-
 TEST(ModelCommands, TakeOneSourceOfCosts) {
   const std::string model = "simulate 1f1b --pp 4 -m 4 --model llama3-8b ";
   expect_says(model + "--f 2", 2, "--model gives all costs; leave out --f\n");
@@ -90,20 +84,20 @@ TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
   expect_says("simulate 1f1b --explain" + shape, 0, "layers: by simulation of ");
   expect_says("simulate 1f1b --explain --layout 'Et*4|(t*4|)*6t*4L'" + shape, 0,
               "layers per stage  4*8");
-  EXPECT_EQ(report_of("simulate 1f1b" + shape)["model"]["layers_per_stage"].dump(), first);
-  const Json plan = report_of(
+  EXPECT_EQ(read_report("simulate 1f1b" + shape)["model"]["layers_per_stage"].dump(), first);
+  const Json plan = read_report(
       "plan --schedules 1f1b --pp 8 --tp 4 --gpus 32 --global-batch-size 16 --micro-batch-size 1 "
       "--recompute none --split balanced --model llama3-8b");
   EXPECT_EQ(plan["plans"][0]["layout"], "Et*5|t*5|(t*4|)*5ttL");
-  EXPECT_EQ(plan["plans"][0]["step_ns"], report_of("simulate 1f1b" + shape)["makespan_ns"]);
+  EXPECT_EQ(plan["plans"][0]["step_ns"], read_report("simulate 1f1b" + shape)["makespan_ns"]);
 }
 
 TEST(ModelCommands, CompareWhatSimulateSays) {
   const std::string flags = " --pp 4 -m 8 --model llama3-8b --tp 2 --seq-length 4096 ";
-  const Json both = report_of("compare 1f1b,zb-h1" + flags + "--micro-batch-size 2");
+  const Json both = read_report("compare 1f1b,zb-h1" + flags + "--micro-batch-size 2");
   for (const Json& report : both["reports"]) {
     const std::string name = report["schedule"];
-    const Json alone = report_of("simulate " + name + flags + "--micro-batch-size 2");
+    const Json alone = read_report("simulate " + name + flags + "--micro-batch-size 2");
     EXPECT_EQ(report["makespan_ns"], alone["makespan_ns"]) << name;
     EXPECT_EQ(report["ranks"], alone["ranks"]) << name;
   }
@@ -113,7 +107,7 @@ TEST(ModelCommands, CompareWhatSimulateSays) {
 
 TEST(ModelCommands, CompareMarksSchedulesThatDoNotFit) {
   const std::string flags = " --pp 4 -m 64 --model llama3-8b";
-  const Json reports = report_of("compare 1f1b,gpipe" + flags)["reports"];
+  const Json reports = read_report("compare 1f1b,gpipe" + flags)["reports"];
   EXPECT_EQ(reports[0]["fits"], true);
   EXPECT_EQ(reports[1]["fits"], false);
   expect_says("compare 1f1b,gpipe --wide" + flags, 0, "  NO\n");
@@ -132,20 +126,20 @@ TEST(ModelCommands, CompareSaysOnceThatACapIsInMicrobatches) {
 TEST(ModelCommands, SearchedSchedulesKeepWithinTheDevices) {
   const std::string flags = " --pp 4 -m 64 --model llama3-70b --gpu h100 --tp 8";
   for (const char* const schedule : {"zb-auto", "v-auto"}) {
-    const Json report = report_of("simulate " + (schedule + flags));
+    const Json report = read_report("simulate " + (schedule + flags));
     EXPECT_EQ(report["fits"], true) << schedule << " " << report["head_room_bytes"];
     expect_says("simulate " + (schedule + flags), 0, "of a device, which is its cap; --cap gives");
   }
-  EXPECT_EQ(report_of("simulate zb-auto --cap 64" + flags)["fits"], false);
+  EXPECT_EQ(read_report("simulate zb-auto --cap 64" + flags)["fits"], false);
 }
 
 // zb-1p is an order within the devices, and its name is one of the caps that zb-auto may choose.
 TEST(ModelCommands, SearchedSchedulesAreNoLongerThanThoseWithCapsOfTheirOwn) {
   const std::string flags = " --pp 4 -m 8 --model llama3-8b";
-  const Json named = report_of("simulate zb-1p" + flags);
+  const Json named = read_report("simulate zb-1p" + flags);
   ASSERT_EQ(named["fits"], true);
   for (const char* const cap : {"", " --cap 75GiB"})
-    EXPECT_LE(report_of("simulate zb-auto" + flags + cap)["max_span_ns"], named["max_span_ns"])
+    EXPECT_LE(read_report("simulate zb-auto" + flags + cap)["max_span_ns"], named["max_span_ns"])
         << cap;
 }
 
@@ -191,8 +185,8 @@ TEST(ModelCommands, PredictInTheSamePrecision) {
       "--runtime "
       "nemo --precision ";
   const auto makespans = [&](const std::string& precision) {
-    const Json alone = report_of("simulate 1f1b" + flags + precision);
-    const Json beside = report_of("compare 1f1b,gpipe" + flags + precision);
+    const Json alone = read_report("simulate 1f1b" + flags + precision);
+    const Json beside = read_report("compare 1f1b,gpipe" + flags + precision);
     EXPECT_EQ(beside["reports"][0]["makespan_ns"], alone["makespan_ns"]) << precision;
     return alone["makespan_ns"].get<std::int64_t>();
   };
@@ -216,16 +210,17 @@ TEST(ModelCommands, RefuseAPrecisionThatIsNotTheirs) {
 // The backend sleeps for the times of the model; a test can wait for a hundredth of them.
 TEST(ModelCommands, RunForTheTimesOfTheModel) {
   const std::string flags = " 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 128 --slowdown 0.01";
-  const Json predicted = report_of("simulate" + flags);
-  const Json measured = report_of("run" + flags + " --backend cpu --warmup 0 --steps 1");
+  const Json predicted = read_report("simulate" + flags);
+  const Json measured = read_report("run" + flags + " --backend cpu --warmup 0 --steps 1");
   EXPECT_GE(measured["makespan_ns"].get<double>(), 0.9 * predicted["makespan_ns"].get<double>());
 }
 
 // A search ends with the gradients; everything else must equal what simulate counts.
 TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
   const std::string flags = " --pp 2 -m 3 --model llama3-8b --dp 8 ";
-  const Json found = report_of("search" + flags + "--time-limit 1s");
-  const Json fixed = report_of("simulate zb-h2" + flags + "--optimizer none --grad-reduction none");
+  const Json found = read_report("search" + flags + "--time-limit 1s");
+  const Json fixed =
+      read_report("simulate zb-h2" + flags + "--optimizer none --grad-reduction none");
   EXPECT_LE(found["makespan_ns"], fixed["makespan_ns"]);
   EXPECT_GE(found["makespan_ns"], fixed["lower_bound_ns"]);
 }
@@ -233,18 +228,18 @@ TEST(ModelCommands, SearchWithTheTimesOfTheModel) {
 // Between nodes a copy is too slow to hide, so a plan that forgot it would be wrong.
 TEST(ModelCommands, PlanAndSimulateTheSameCopies) {
   const std::string flags = " --model llama3-8b --gpus-per-node 1 --tp 1 ";
-  const Json plans = report_of(
+  const Json plans = read_report(
       "plan --schedules bpipe --pp 4 --gpus 4 --global-batch-size 16 "
       "--micro-batch-size 1 --recompute none --split balanced" +
       flags);
-  const Json step = report_of("simulate bpipe --pp 4 -m 16" + flags);
-  const Json plain = report_of("simulate 1f1b --pp 4 -m 16" + flags);
+  const Json step = read_report("simulate bpipe --pp 4 -m 16" + flags);
+  const Json plain = read_report("simulate 1f1b --pp 4 -m 16" + flags);
   EXPECT_EQ(plans["plans"][0]["step_ns"], step["makespan_ns"]);
   EXPECT_GT(step["makespan_ns"], plain["makespan_ns"]);
 }
 
 TEST(ModelCommands, TakeALayoutForEveryWave) {
-  const Json step = report_of(
+  const Json step = read_report(
       "simulate hanayo --pp 2 --vpp 4 -m 4 --model llama3-8b --layout "
       "'Et*4|t*4|t*4|t*4|t*4|t*4|t*4|t*4L'");
   EXPECT_EQ(step["vpp"], 4);
@@ -269,7 +264,7 @@ TEST(ModelCommands, WarnOfWhatDoesNotFitAndSayWhatWouldHelp) {
 }
 
 TEST(ModelCommands, ReportWhatTheMemoryIsMadeOf) {
-  const Json report = report_of("simulate 1f1b --pp 4 -m 8 --model llama3-8b --tp 2");
+  const Json report = read_report("simulate 1f1b --pp 4 -m 8 --model llama3-8b --tp 2");
   const Json& model = report["model"];
   EXPECT_EQ(model["layers_per_stage"].size(), 4u);
   std::int64_t layers = 0;
@@ -287,20 +282,20 @@ TEST(ModelCommands, ReportWhatTheMemoryIsMadeOf) {
 }
 
 TEST(ModelCommands, SayWhichNetworkTheyWereMadeWith) {
-  const Json report = report_of("simulate 1f1b --pp 4 -m 8 --network bytes=1MiB,link=400");
+  const Json report = read_report("simulate 1f1b --pp 4 -m 8 --network bytes=1MiB,link=400");
   const auto costs = report["made_with"]["costs"].get<std::string>();
   EXPECT_NE(costs.find("network bytes=1048576B,link=400"), std::string::npos) << costs;
 }
 
 // The step of a plan is the step that simulate shows: the same ops, the same end.
 TEST(ModelCommands, PlanAndSimulateTheSameStep) {
-  const Json plans = report_of(
+  const Json plans = read_report(
       "plan --model llama3-8b --gpu h100 --gpus 8 --global-batch-size 16 --pp 4 --vpp 1 --tp 1 "
       "--micro-batch-size 1 --recompute none --schedules 1f1b,zb-h1");
   ASSERT_EQ(plans["plans"].size(), 2u);
   for (const Json& plan : plans["plans"]) {
-    const Json report = report_of("simulate " + plan["schedule"].get<std::string>() +
-                                  " --pp 4 -m 8 --dp 2 --model llama3-8b --gpu h100");
+    const Json report = read_report("simulate " + plan["schedule"].get<std::string>() +
+                                    " --pp 4 -m 8 --dp 2 --model llama3-8b --gpu h100");
     EXPECT_EQ(plan["step_ns"], report["makespan_ns"]);
     EXPECT_EQ(plan["bubble_ratio"], report["bubble"]["ratio"]);
     std::int64_t peak = 0;
@@ -313,8 +308,8 @@ TEST(ModelCommands, PlanAndSimulateTheSameStep) {
 // PipeDream's rank 0 of 4 holds 4 versions of its weights, 1F1B only one.
 TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
   const std::string flags = " --pp 4 -m 8 --model llama3-8b --gradients fp32";
-  const Json one = report_of("simulate 1f1b" + flags)["model"]["memory_bytes"][0];
-  const Json four = report_of("simulate pipedream" + flags)["model"]["memory_bytes"][0];
+  const Json one = read_report("simulate 1f1b" + flags)["model"]["memory_bytes"][0];
+  const Json four = read_report("simulate pipedream" + flags)["model"]["memory_bytes"][0];
   EXPECT_EQ(four["weights"], 4 * one["weights"].get<std::int64_t>());
   EXPECT_EQ(four["optimizer"], one["optimizer"]);
   expect_says("simulate pipedream" + flags, 0, "1 of 4 ranks do not fit");
@@ -330,7 +325,7 @@ TEST(ModelCommands, NetworksAreSeenBeforeTheOrder) {
 TEST(ModelCommands, EndAStepAsTheFlagsSay) {
   const std::string model = "simulate 1f1b --pp 4 -m 4 --dp 16 --model llama3-8b ";
   const auto makespan = [&](const std::string& flags) {
-    return report_of(model + flags)["makespan_ns"].get<std::int64_t>();
+    return read_report(model + flags)["makespan_ns"].get<std::int64_t>();
   };
   EXPECT_LT(makespan("--optimizer none"), makespan(""));
   EXPECT_EQ(makespan("--optimizer barrier --grad-reduction overlap"), makespan(""));
@@ -340,7 +335,7 @@ TEST(ModelCommands, EndAStepAsTheFlagsSay) {
 
 TEST(ModelCommands, TakeTheBatchOfAStepInsteadOfMicrobatches) {
   const std::string model = "simulate 1f1b --pp 4 --model llama3-8b --dp 8 --micro-batch-size 2 ";
-  EXPECT_EQ(report_of(model + "--global-batch-size 256")["microbatches"], 16);  // 256 / (8 x 2)
+  EXPECT_EQ(read_report(model + "--global-batch-size 256")["microbatches"], 16);  // 256 / (8 x 2)
   expect_says(model + "--global-batch-size 250", 2,
               "250 is not a multiple of --dp 8 times --micro-batch-size 2; give 240, or -m");
   expect_says(model + "--global-batch-size 256 -m 8", 2, "makes 16 micro-batches, not 8");
@@ -351,7 +346,7 @@ TEST(ModelCommands, PriceCopiesByTheLinksOfTheDevice) {
   // over half a gigabyte per second, beside ops of 0.3 s.
   const std::string model = "simulate 1f1b --pp 4 -m 8 --model llama3-8b --optimizer none ";
   const auto makespan = [&](const std::string& flags) {
-    return report_of(model + flags)["makespan_ns"].get<std::int64_t>();
+    return read_report(model + flags)["makespan_ns"].get<std::int64_t>();
   };
   const std::string file = ::testing::TempDir() + "slow_host.json";
   std::ofstream(file) << R"({"like": "h100", "host": {"latency": 0, "gigabytes_per_second": 0.5}})";
@@ -365,11 +360,11 @@ TEST(ModelCommands, AreRefusedOrTimedForEveryNumberOfChunks) {
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     if (!def.reads_costs || def.splits_output_layer) continue;
     const std::string plain = "simulate " + def.name + " --pp 4 -m 8 --model llama3-8b";
-    const Json expected = report_of(plain);
+    const Json expected = read_report(plain);
     for (const int chunks : {1, 2, 3, 4}) {
       const std::string flags = plain + " --vpp " + std::to_string(chunks);
       if (def.implied_chunks == chunks)
-        EXPECT_EQ(report_of(flags), expected) << flags;
+        EXPECT_EQ(read_report(flags), expected) << flags;
       else
         expect_says(flags, 2, "per rank; leave --vpp out");
     }

@@ -21,12 +21,6 @@ constexpr const char* kNoisy =
     "compare gpipe,1f1b,zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --jitter 5% "
     "--rank-jitter 2% --straggler probability=0.1%,factor=3 --seeds 200 ";
 
-Json json_of(const std::string& arguments) {
-  const CommandOutcome outcome = run_command(arguments + " --format json");
-  EXPECT_EQ(outcome.status, 0) << arguments;
-  return Json::parse(outcome.output);
-}
-
 std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream stream(line);
@@ -37,7 +31,7 @@ std::vector<std::string> cells(const std::string& line) {
 // In each of the same 200 steps one of two schedules is faster, and ties count half: the two
 // probabilities add up to one, and a schedule always ties with itself.
 TEST(NoiseCommands, ComparisonsShowWinProbabilities) {
-  const Json comparison = json_of(kNoisy);
+  const Json comparison = read_report(kNoisy);
   const Json& win_probability = comparison["win_probability"];
   ASSERT_EQ(win_probability.size(), 3u);
   for (std::size_t row = 0; row < 3; ++row) {
@@ -91,7 +85,7 @@ TEST_F(NoiseOfCostFiles, IsReplacedByNoNoise) {
 }
 
 TEST(NoiseCommands, RenamedNumbersAreAlsoPrintedUnderTheirOldNames) {
-  const Json comparison = json_of(kNoisy);
+  const Json comparison = read_report(kNoisy);
   EXPECT_EQ(comparison["beats"], comparison["win_probability"]);
   for (const Json& report : comparison["reports"]) {
     EXPECT_EQ(report["noise"]["least_ns"], report["noise"]["min_ns"]);
@@ -112,7 +106,7 @@ TEST(NoiseCommands, RenamedNumbersAreAlsoPrintedUnderTheirOldNames) {
 }
 
 TEST(NoiseCommands, EveryReportHasItsStepTimes) {
-  const Json output = json_of(kNoisy);
+  const Json output = read_report(kNoisy);
   for (const Json& report : output["reports"]) {
     const Json& noise = report["noise"];
     EXPECT_EQ(noise["seeds"], 200);
@@ -124,7 +118,7 @@ TEST(NoiseCommands, EveryReportHasItsStepTimes) {
 }
 
 TEST(NoiseCommands, CsvHasTheSameNumbers) {
-  const Json comparison = json_of(kNoisy);
+  const Json comparison = read_report(kNoisy);
   std::istringstream table(run_command(std::string(kNoisy) + "--format csv").output);
   std::string line;
   std::getline(table, line);
@@ -154,7 +148,7 @@ TEST(NoiseCommands, WithoutNoiseThereIsNoneInTheCsv) {
 // 1F1B, 4 ranks: the critical path is 8 + 3 times F and B of 1 and 2 ms. One percent of a kind on
 // all ranks is one percent of its part of the path.
 TEST(NoiseCommands, SensitivityIsInTheReport) {
-  const Json sensitivity = json_of("simulate 1f1b --pp 4 -m 8 --sensitivity")["sensitivity"];
+  const Json sensitivity = read_report("simulate 1f1b --pp 4 -m 8 --sensitivity")["sensitivity"];
   EXPECT_EQ(sensitivity["more"], 0.01);
   EXPECT_EQ(sensitivity["by_kind_ns"]["F"], 110'000);
   EXPECT_EQ(sensitivity["by_kind_ns"]["B"], 220'000);
@@ -171,7 +165,7 @@ TEST(NoiseCommands, ComparisonsSayWhatEverySchedulesStepIsSensitiveTo) {
 }
 
 TEST(NoiseCommands, LinksAreInTheReport) {
-  const Json links = json_of(
+  const Json links = read_report(
       "simulate forward-only --pp 2 -m 8 --network bytes=1MB,per-node=1,link=1000,nic=8")["links"];
   ASSERT_FALSE(links.empty());
   EXPECT_EQ(links[0]["name"], "nic 0 out");

@@ -72,9 +72,7 @@ TEST_P(PytorchProfiles, GiveTheTrueBubbleStepAndSchedule) {
     GTEST_SKIP() << missing;
   const std::string path = reference_folder() + "/" + folder;
   const Truth truth = read_truth(path);
-  const CommandOutcome outcome = run_command("analyze " + path + " --format json");
-  ASSERT_EQ(outcome.status, 0);
-  const Json report = Json::parse(outcome.output);
+  const Json report = read_report("analyze " + path);
   EXPECT_NE(report["trust"]["verdict"], "none") << report["trust"];
   ASSERT_FALSE(report["bubble"].is_null());
   EXPECT_NEAR(report["bubble"]["ratio"].get<double>(), truth.bubble, 0.005);
@@ -114,10 +112,7 @@ TEST_P(PytorchProfiles, BalancedStagesTakeTheTimeOfMeanOps) {
   const std::string folder = std::string("traces/pytorch/") + GetParam().folder;
   if (const std::string missing = missing_reference(folder + "/rank0.json.gz"); !missing.empty())
     GTEST_SKIP() << missing;
-  const CommandOutcome outcome =
-      run_command("analyze " + reference_folder() + "/" + folder + " --format json");
-  ASSERT_EQ(outcome.status, 0);
-  const Json report = Json::parse(outcome.output);
+  const Json report = read_report("analyze " + reference_folder() + "/" + folder);
   if (report["causes"].is_null()) GTEST_SKIP() << "no causes are known";
   const Json& slowdown = report["slowdown"];
   const double fixed = slowdown["fixed_ns"].get<double>();
@@ -145,10 +140,8 @@ TEST_P(PytorchProfiles, GiveCostsThatPredictTheOtherRuns) {
             0);
   for (const auto& other : kRuns) {
     const double step = read_truth(reference_folder() + "/" + root + other.folder).step_ns;
-    const CommandOutcome outcome = run_command(std::string("simulate ") + other.schedule +
-                                               " --pp 4 -m 8 --format json --costs " + costs);
-    ASSERT_EQ(outcome.status, 0);
-    const Json report = Json::parse(outcome.output);
+    const Json report =
+        read_report(std::string("simulate ") + other.schedule + " --pp 4 -m 8 --costs " + costs);
     const double predicted = report["noise"].is_null() ? report["makespan_ns"].get<double>()
                                                        : report["noise"]["mean_ns"].get<double>();
     EXPECT_NEAR(predicted, step, 0.02 * step) << GetParam().schedule << " -> " << other.schedule;

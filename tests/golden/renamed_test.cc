@@ -54,12 +54,11 @@ TEST(RenamedFlags, AreRefusedUnderBothNamesAtOnce) {
 // Without verification nothing says whether the gradients match.
 TEST(RenamedFlags, VerificationIsSkippedUnderBothNames) {
   for (const char* flag : {"--no-verify", "--no-proof"}) {
-    const CommandOutcome run = run_command(
+    const Json run = read_report(
         std::string("run 1f1b --pp 2 -m 2 --backend cpu --work transformer --steps 1 --hidden-size "
-                    "8 --seq-length 4 --format json ") +
+                    "8 --seq-length 4 ") +
         flag);
-    ASSERT_EQ(run.status, 0) << flag;
-    EXPECT_TRUE(Json::parse(run.output)["gradients_match"].is_null()) << flag;
+    EXPECT_TRUE(run["gradients_match"].is_null()) << flag;
   }
 }
 
@@ -89,18 +88,15 @@ TEST(RenamedFlags, CalibrateOmitsContentionUnderBothNames) {
 }
 
 TEST(RenamedKeys, ArePrintedUnderBothNames) {
-  const Json plan = Json::parse(
-      run_command("plan --schedules gpipe,1f1b,zb-h1 --pp 4 -m 8 --format json").output);
+  const Json plan = read_report("plan --schedules gpipe,1f1b,zb-h1 --pp 4 -m 8");
   ASSERT_FALSE(plan["break_even"].empty()) << plan.dump(1);
   for (const Json& found : plan["break_even"]) EXPECT_EQ(found["runner_up"], found["rival"]);
-  const Json run = Json::parse(
-      run_command("run 1f1b --pp 2 -m 2 --backend cpu --work transformer --steps 1 --hidden-size 8 "
-                  "--seq-length 4 --format json")
-          .output);
+  const Json run = read_report(
+      "run 1f1b --pp 2 -m 2 --backend cpu --work transformer --steps 1 --hidden-size 8 "
+      "--seq-length 4");
   EXPECT_TRUE(run["verification"].is_string()) << run.dump(1);
   EXPECT_EQ(run["verification"], run["proof"]);
-  const Json comparison = Json::parse(
-      run_command("compare 1f1b,gpipe --pp 2 -m 2 --backend cpu --steps 1 --format json").output);
+  const Json comparison = read_report("compare 1f1b,gpipe --pp 2 -m 2 --backend cpu --steps 1");
   const std::string text = comparison.dump();
   EXPECT_NE(text.find("\"first_divergence\":"), std::string::npos) << text;
   EXPECT_NE(text.find("\"parting\":"), std::string::npos) << text;

@@ -20,10 +20,7 @@ class StragglerMeasures : public testing::Test {
   void SetUp() override {
     if (const std::string missing = missing_reference(kTrace); !missing.empty())
       GTEST_SKIP() << missing;
-    const CommandOutcome outcome =
-        run_command("analyze " + reference_folder() + "/" + kTrace + " --format json");
-    ASSERT_EQ(outcome.status, 0);
-    report_ = Json::parse(outcome.output);
+    report_ = read_report("analyze " + reference_folder() + "/" + kTrace);
     slowdown_ = report_["slowdown"];
   }
 

@@ -18,16 +18,12 @@ constexpr const char* kCosts = " --pp 4 -m 8 --f 10 --b 20 --i 10 --w 10 --p2p 0
 class TriedWork : public TemporaryFolder {
  protected:
   static std::int64_t simulate(const std::string& schedule, const std::string& flags) {
-    const std::string command = "simulate " + schedule + kCosts + flags + " --format json";
-    return Json::parse(run_command(command).output)["makespan_ns"].get<std::int64_t>();
+    return read_report("simulate " + schedule + kCosts + flags)["makespan_ns"].get<std::int64_t>();
   }
 
   Json analyze(const std::string& schedule, const std::string& flags, const std::string& tries) {
     run_command("simulate " + schedule + kCosts + flags + " --trace " + path("step.json"));
-    const CommandOutcome outcome = run_command("analyze " + path("step.json") + " --try " + tries +
-                                               " --split-b 0.5 --format json");
-    EXPECT_EQ(outcome.status, 0) << outcome.output;
-    return Json::parse(outcome.output);
+    return read_report("analyze " + path("step.json") + " --try " + tries + " --split-b 0.5");
   }
 
   void expect_same_work(const std::string& measured, const std::string& other,
@@ -98,8 +94,7 @@ TEST_F(TriedWork, PausesAreNamedOnce) {
   const std::string text = run_command("analyze " + path("step.json")).output;
   EXPECT_NE(text.find("pauses: 1 op took 11 x as long as usual"), std::string::npos) << text;
   EXPECT_EQ(text.find("unequal stages"), std::string::npos) << text;
-  const Json json =
-      Json::parse(run_command("analyze " + path("step.json") + " --format json").output);
+  const Json json = read_report("analyze " + path("step.json"));
   ASSERT_EQ(json["causes"].size(), 1u) << json["causes"];
   EXPECT_EQ(json["causes"][0]["saves_ns"], 100'000'000);
   EXPECT_EQ(json["causes_together_ns"], 100'000'000);

@@ -62,7 +62,7 @@ TEST_F(TruthfulAnswers, StepsSayUnderWhichConditionsTheyWereSimulated) {
   expect_says(step + "--policy ready:backward", 0, "simulated with policy ready:backward\n");
   expect_says(step + "--policy fixed", 0, "3 micro-batches, simulated\n");
   const auto made_with = [](const std::string& command) {
-    return Json::parse(run_command(command + " --format json").output)["made_with"];
+    return read_report(command)["made_with"];
   };
   const Json made = made_with(step + "--policy ready:path --arrivals " + path("arrivals") +
                               " --slow rank=0,factor=1.5 --slow rank=1,factor=2");
@@ -204,7 +204,7 @@ TEST_F(TruthfulAnswers, CausesOfALossAddUpToIt) {
   const std::string plan =
       "plan --pp 4,8 -m 8,16,32 --f 10 --b 20 --i 11 --w 9 --p2p 0.5 --schedules "
       "1f1b,gpipe,zb-h1,zb-v,interleaved";
-  const Json plans = Json::parse(run_command(plan + " --format json").output)["plans"];
+  const Json plans = read_report(plan)["plans"];
   const auto per_sample = [&](std::size_t at) {
     return plans[at]["step_ns"].get<double>() / plans[at]["microbatches"].get<double>() / 1e6;
   };
@@ -251,9 +251,9 @@ TEST_F(TruthfulAnswers, ErrorsOfFlagsThatRepeatNameThem) {
 }
 
 TEST_F(TruthfulAnswers, IntervalsAreOfStepsLikePublishedOnes) {
-  const std::string run = " --pp 4 -m 8 --model llama3-8b --format json ";
+  const std::string run = " --pp 4 -m 8 --model llama3-8b";
   const auto interval = [&](const std::string& words) {
-    return Json::parse(run_command("simulate " + words + run).output)["interval"];
+    return read_report("simulate " + words + run)["interval"];
   };
   EXPECT_TRUE(interval("1f1b").is_object());
   EXPECT_TRUE(interval("1f1b --optimizer barrier --grad-reduction overlap").is_object());

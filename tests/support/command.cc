@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/test_paths.h"
 
@@ -45,6 +46,20 @@ CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
   testing::internal::GetCapturedStderr();
   outcome.output = testing::internal::GetCapturedStdout();
   return outcome;
+}
+
+nlohmann::json read_report(const std::string& arguments) {
+  const CommandOutcome outcome = run_command(arguments + " --format json 2>/dev/null");
+  EXPECT_EQ(outcome.status, 0) << arguments;
+  return nlohmann::json::parse(outcome.output);
+}
+
+nlohmann::json read_report(int (*command)(const tools::Arguments& arguments),
+                           tools::Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const CommandOutcome outcome = call_command(command, arguments);
+  EXPECT_EQ(outcome.status, 0) << arguments.front();
+  return nlohmann::json::parse(outcome.output);
 }
 
 }  // namespace bubblescope::tests

@@ -1,6 +1,7 @@
 // Runs the program through its command line.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "tools/command.h"
@@ -21,5 +22,13 @@ CommandOutcome run_with_messages(const std::string& arguments);
 /// Runs one command in this process, without its stderr. Exceptions pass through.
 CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
                             const tools::Arguments& arguments);
+
+/// Runs `bubblescope ARGUMENTS --format json` in a shell, which must succeed, and parses its
+/// output.
+nlohmann::json read_report(const std::string& arguments);
+
+/// The same for one command in this process.
+nlohmann::json read_report(int (*command)(const tools::Arguments& arguments),
+                           tools::Arguments arguments);
 
 }  // namespace bubblescope::tests

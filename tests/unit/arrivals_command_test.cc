@@ -19,17 +19,12 @@ class ArrivalsCommand : public TemporaryFolder {
     std::ofstream(path(name)) << text;
     return path(name);
   }
-
-  static Json report_of(const tools::Arguments& arguments,
-                        int (*command)(const tools::Arguments&) = tools::run_simulate) {
-    return Json::parse(call_command(command, arguments).output);
-  }
 };
 
 TEST_F(ArrivalsCommand, TakesTheNumberOfMicrobatchesFromTheFile) {
   const std::string file = write("arrivals.txt", "0 0 4 9");
-  const Json report =
-      report_of({"forward-only", "--pp", "2", "--arrivals", file, "--f", "2", "--format", "json"});
+  const Json report = read_report(tools::run_simulate,
+                                  {"forward-only", "--pp", "2", "--arrivals", file, "--f", "2"});
   EXPECT_EQ(report["microbatches"], 4);
   EXPECT_EQ(report["makespan_ns"], 13'000'000);
   EXPECT_EQ(report["ranks"][0]["idle_by_cause_ns"]["arrival"], 3'000'000);
@@ -40,22 +35,21 @@ TEST_F(ArrivalsCommand, ReadsASavedStepBackWithTheSameCauses) {
   const std::string file = write("arrivals.txt", "0 1 4 9");
   const std::string saved = path("step.json");
   const Json before =
-      report_of({"1f1b", "--pp", "2", "--arrivals", file, "--save", saved, "--format", "json"});
-  const Json after = report_of({saved, "--format", "json"}, tools::run_analyze);
+      read_report(tools::run_simulate, {"1f1b", "--pp", "2", "--arrivals", file, "--save", saved});
+  const Json after = read_report(tools::run_analyze, {saved});
   EXPECT_EQ(after["makespan_ns"], before["makespan_ns"]);
   for (std::size_t rank = 0; rank < 2; ++rank)
     EXPECT_EQ(after["ranks"][rank]["idle_by_cause_ns"], before["ranks"][rank]["idle_by_cause_ns"]);
 }
 
 TEST_F(ArrivalsCommand, ShowsNoCauseThatDoesNotOccur) {
-  const Json report = report_of({"1f1b", "--pp", "2", "-m", "4", "--format", "json"});
+  const Json report = read_report(tools::run_simulate, {"1f1b", "--pp", "2", "-m", "4"});
   EXPECT_FALSE(report["ranks"][0]["idle_by_cause_ns"].contains("arrival"));
 }
 
 TEST_F(ArrivalsCommand, ComparesEveryScheduleWithAndWithoutItsPolicy) {
-  const Json compared = report_of(
-      {"gpipe,1f1b", "--pp", "2", "-m", "4", "--policy", "ready:backward", "--format", "json"},
-      tools::run_compare);
+  const Json compared = read_report(
+      tools::run_compare, {"gpipe,1f1b", "--pp", "2", "-m", "4", "--policy", "ready:backward"});
   std::string names;
   for (const Json& report : compared["reports"])
     names += report["schedule"].get<std::string>() + " ";
@@ -80,11 +74,11 @@ TEST_F(ArrivalsCommand, LengthsThatAreAllTheSameChangeNothing) {
 TEST_F(ArrivalsCommand, LengthsGiveEveryMicrobatchItsOwnTimes) {
   const std::string file = write("lengths.txt", "[2048, 8192]");
   const auto busy = [&](const tools::Arguments& more) {
-    tools::Arguments arguments{"1f1b", "--pp",     "2",        "--model",     "llama3-8b",
-                               "--tp", "2",        "--layout", "Et*17|t*15L", "--optimizer",
-                               "none", "--format", "json"};
+    tools::Arguments arguments{"1f1b",        "--pp",        "2",   "--model",
+                               "llama3-8b",   "--tp",        "2",   "--layout",
+                               "Et*17|t*15L", "--optimizer", "none"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Json report = report_of(arguments);
+    const Json report = read_report(tools::run_simulate, arguments);
     return report["ranks"][0]["busy_by_kind_ns"]["F"].get<std::int64_t>();
   };
   EXPECT_EQ(busy({"--lengths", file}),

@@ -79,7 +79,7 @@ TEST(FullGroups, AreAcceptedByMegatronAndNeverSlower) {
 TEST(FullGroups, ArePlannedAndNamedInOtherCommands) {
   const std::string costs = " --pp 8 --vpp 4 -m 20 --f 4 --b 8";
   const std::string plan = "plan --schedules interleaved" + costs;
-  const Json plans = Json::parse(run_command(plan + " --format json").output);
+  const Json plans = read_report(plan);
   EXPECT_EQ(plans["plans"][0]["step_ns"], 261'000'000);
   EXPECT_EQ(plans["plans"][0]["microbatch_group_size"], 10);
   const std::string csv = run_command(plan + " --format csv").output;

@@ -28,11 +28,6 @@ class HeldMemoryCommand : public TemporaryFolder {
     return path("costs.json");
   }
 
-  static Json report_of(Words words) {
-    words.insert(words.end(), {"--format", "json"});
-    return Json::parse(call_command(tools::run_simulate, words).output);
-  }
-
   /// The message of a command line that is refused.
   static std::string refusal_of(const Words& words) {
     std::string line = "simulate";
@@ -50,12 +45,12 @@ class HeldMemoryCommand : public TemporaryFolder {
 
 // GPipe with four micro-batches: rank 0 holds four activations and, without a limit, four outputs.
 TEST_F(HeldMemoryCommand, AddsOutputsToThePeaksOfTheReport) {
-  const Json none = report_of(gpipe(costs(), {"--send-budget", "none"}));
+  const Json none = read_report(tools::run_simulate, gpipe(costs(), {"--send-budget", "none"}));
   EXPECT_EQ(none["ranks"][0]["peak_outputs"], 4);
   EXPECT_EQ(none["ranks"][0]["peak_output_bytes"], 4'000'000);
   EXPECT_EQ(none["ranks"][0]["peak_memory_bytes"], 44'000'000);
   EXPECT_EQ(none["made_with"]["send_budget"], "none");
-  const Json one = report_of(gpipe(costs(), {"--send-budget", "1"}));
+  const Json one = read_report(tools::run_simulate, gpipe(costs(), {"--send-budget", "1"}));
   EXPECT_EQ(one["ranks"][0]["peak_outputs"], 2) << "the one that is sent, and the next one";
   EXPECT_EQ(one["ranks"][0]["peak_memory_bytes"], 42'000'000);
   EXPECT_EQ(one["makespan_ns"], none["makespan_ns"]);
@@ -66,7 +61,8 @@ TEST_F(HeldMemoryCommand, AddsOutputsToThePeaksOfTheReport) {
 TEST_F(HeldMemoryCommand, HoldsOneMoreThanTheBudgetAndTwoWithPairs) {
   const auto most = [](const char* schedule, int budget) {
     std::int64_t outputs = 0;
-    const Json report = report_of(
+    const Json report = read_report(
+        tools::run_simulate,
         {schedule, "--pp", "2", "-m", "6", "--p2p", "1", "--send-budget", std::to_string(budget)});
     for (const Json& rank : report["ranks"])
       outputs = std::max(outputs, rank["peak_outputs"].get<std::int64_t>());
@@ -79,7 +75,7 @@ TEST_F(HeldMemoryCommand, HoldsOneMoreThanTheBudgetAndTwoWithPairs) {
 }
 
 TEST_F(HeldMemoryCommand, CountsNothingUnlessAsked) {
-  const Json plain = report_of(gpipe(costs()));
+  const Json plain = read_report(tools::run_simulate, gpipe(costs()));
   EXPECT_FALSE(plain["ranks"][0].contains("peak_outputs"));
   EXPECT_FALSE(plain["ranks"][0].contains("peak_gathered_stages"));
   EXPECT_FALSE(plain["made_with"].contains("send_budget"));
@@ -113,14 +109,13 @@ TEST_F(HeldMemoryCommand, SaysWhichRankHoldsMost) {
 
 TEST_F(HeldMemoryCommand, ReadsASavedStepBackWithTheSameTimes) {
   const std::string saved = path("step.json");
-  const Json before = report_of(gpipe(costs(), {"--send-budget", "1", "--save", saved}));
-  const Json after =
-      Json::parse(call_command(tools::run_analyze, Words{saved, "--format", "json"}).output);
+  const Json before =
+      read_report(tools::run_simulate, gpipe(costs(), {"--send-budget", "1", "--save", saved}));
+  const Json after = read_report(tools::run_analyze, {saved});
   EXPECT_EQ(after["makespan_ns"], before["makespan_ns"]);
   const std::string trace = path("trace.json");
-  report_of(gpipe(costs(), {"--send-budget", "1", "--trace", trace}));
-  const Json traced =
-      Json::parse(call_command(tools::run_analyze, Words{trace, "--format", "json"}).output);
+  read_report(tools::run_simulate, gpipe(costs(), {"--send-budget", "1", "--trace", trace}));
+  const Json traced = read_report(tools::run_analyze, {trace});
   EXPECT_EQ(traced["makespan_ns"], before["makespan_ns"]);
 }
 
@@ -145,7 +140,7 @@ TEST_F(HeldMemoryCommand, CountsGatheredWeights) {
   const auto with = [&](const char* lookahead) {
     Words more = words;
     more.insert(more.end(), {"--unshard-lookahead", lookahead});
-    return report_of(more);
+    return read_report(tools::run_simulate, more);
   };
   for (const char* lookahead : {"1", "auto", "full", "2,3"}) {
     const Json rank = with(lookahead)["ranks"][0];
@@ -163,7 +158,7 @@ TEST_F(HeldMemoryCommand, CountsWhatAModelGathers) {
     Words words{"1f1b", "--pp", "4",    "-m", "16",       "--model",          "llama3-8b",
                 "--tp", "2",    "--dp", "16", "--layout", "Et*8|t*8|t*8|t*8L"};
     words.insert(words.end(), more.begin(), more.end());
-    return report_of(words);
+    return read_report(tools::run_simulate, words);
   };
   const Json sharded = with({"--zero", "3"});
   const Json ordered = with({"--zero", "3", "--fsdp"});
@@ -187,7 +182,7 @@ TEST_F(HeldMemoryCommand, KnowsTheMessagesOfAModel) {
   const auto with = [&](const char* budget) {
     Words more = words;
     more.insert(more.end(), {"--send-budget", budget});
-    return report_of(more);
+    return read_report(tools::run_simulate, more);
   };
   const Json one = with("1");
   const Json none = with("none");
@@ -198,33 +193,30 @@ TEST_F(HeldMemoryCommand, KnowsTheMessagesOfAModel) {
 }
 
 TEST_F(HeldMemoryCommand, IsAnAxisOfAModelsPlan) {
-  const Json plan = Json::parse(call_command(tools::run_plan, Words{"--model",
-                                                                    "llama3-8b",
-                                                                    "--gpu",
-                                                                    "h100",
-                                                                    "--gpus",
-                                                                    "16",
-                                                                    "--global-batch-size",
-                                                                    "32",
-                                                                    "--tp",
-                                                                    "2",
-                                                                    "--pp",
-                                                                    "4",
-                                                                    "--micro-batch-size",
-                                                                    "1",
-                                                                    "--recompute",
-                                                                    "none",
-                                                                    "--schedules",
-                                                                    "1f1b",
-                                                                    "--split",
-                                                                    "even",
-                                                                    "--vpp",
-                                                                    "1",
-                                                                    "--send-budget",
-                                                                    "1,none",
-                                                                    "--format",
-                                                                    "json"})
-                                    .output);
+  const Json plan = read_report(tools::run_plan, {"--model",
+                                                  "llama3-8b",
+                                                  "--gpu",
+                                                  "h100",
+                                                  "--gpus",
+                                                  "16",
+                                                  "--global-batch-size",
+                                                  "32",
+                                                  "--tp",
+                                                  "2",
+                                                  "--pp",
+                                                  "4",
+                                                  "--micro-batch-size",
+                                                  "1",
+                                                  "--recompute",
+                                                  "none",
+                                                  "--schedules",
+                                                  "1f1b",
+                                                  "--split",
+                                                  "even",
+                                                  "--vpp",
+                                                  "1",
+                                                  "--send-budget",
+                                                  "1,none"});
   ASSERT_EQ(plan["plans"].size(), 2);
   Json bytes;
   for (const Json& row : plan["plans"]) bytes[row["send_budget"].dump()] = row["peak_memory_bytes"];

@@ -21,12 +21,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json simulated(const tools::Arguments& arguments) {
-  tools::Arguments all = arguments;
-  all.insert(all.end(), {"--format", "json"});
-  return Json::parse(call_command(tools::run_simulate, all).output);
-}
-
 const Gpu& gpu(const char* name) { return Registry<GpuDef>::instance().find(name)->gpu; }
 
 TEST(KnownErrors, AreOfTheNearestClassAndOfUncalibratedPredictionsAlone) {
@@ -85,7 +79,7 @@ TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
   const auto report = [&](std::initializer_list<const char*> more) {
     tools::Arguments all = run;
     all.insert(all.end(), more.begin(), more.end());
-    return simulated(all);
+    return read_report(tools::run_simulate, all);
   };
   EXPECT_TRUE(report({"--assume", "tensor_exposed=1"})["interval"].is_object());
   EXPECT_TRUE(report({"--tensor-exposed", "1"})["interval"].is_object());
@@ -171,7 +165,7 @@ TEST(KnownErrors, EndWhereHostsLimitTheStep) {
   const auto report = [](std::initializer_list<const char*> more) {
     tools::Arguments all{"1f1b", "--pp", "1", "-m", "4", "--model", "qwen3-4b", "--tp", "2"};
     all.insert(all.end(), more.begin(), more.end());
-    return simulated(all);
+    return read_report(tools::run_simulate, all);
   };
   const Json limited = report({"--gpu", "h200", "--runtime", "nemo", "--seq-length", "1024"});
   EXPECT_TRUE(limited["interval"].is_null());
@@ -191,7 +185,7 @@ TEST(KnownErrors, HoldForOlderKernelsOfAttention) {
     tools::Arguments all{"1f1b",      "--pp", "1", "-m",           "4",     "--model",
                          "llama3-8b", "--tp", "2", "--seq-length", "32768", "--runtime"};
     all.insert(all.end(), more.begin(), more.end());
-    return simulated(all);
+    return read_report(tools::run_simulate, all);
   };
   const Json old = report({"nemo-24.07"});
   EXPECT_TRUE(old["interval"].is_object());

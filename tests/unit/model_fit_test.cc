@@ -18,12 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json simulated(const tools::Arguments& arguments) {
-  tools::Arguments all = arguments;
-  all.insert(all.end(), {"--format", "json"});
-  return Json::parse(call_command(tools::run_simulate, all).output);
-}
-
 const Gpu& gpu(const char* name) { return Registry<GpuDef>::instance().find(name)->gpu; }
 
 Bytes peak_of(const Json& report) {
@@ -43,16 +37,16 @@ TEST(Devices, LeaveAProgramLessThanTheyAreSoldWith) {
 
 TEST(ModelFit, HeadRoomIsWhatTheReserveAndTheFullestRankLeave) {
   const tools::Arguments run{"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"};
-  const Json report = simulated(run);
+  const Json report = read_report(tools::run_simulate, run);
   EXPECT_EQ(report["fits"], true);
   EXPECT_EQ(report["model"]["gradients"], "fp32");
   EXPECT_EQ(report["head_room_bytes"], gpu("h100").memory - (Bytes{1} << 29) - peak_of(report));
   tools::Arguments reserved = run;
   reserved.insert(reserved.end(), {"--reserve-memory", "4GiB"});
-  EXPECT_EQ(simulated(reserved)["head_room_bytes"],
+  EXPECT_EQ(read_report(tools::run_simulate, reserved)["head_room_bytes"],
             gpu("h100").memory - (Bytes{4} << 30) - peak_of(report));
   reserved[reserved.size() - 2] = "--reserve-memory";
-  EXPECT_EQ(simulated(reserved)["fits"], true);
+  EXPECT_EQ(read_report(tools::run_simulate, reserved)["fits"], true);
 }
 
 // DGX Cloud benchmarking 24.11.1 ran 340B on 128 H100 with these ranks. With 32-bit gradients it
@@ -63,25 +57,23 @@ TEST(ModelFit, GradientsAreSmallerWhereOnlyThenAllFits) {
                              "2",       "--recompute", "full", "--gpu", "h100"};
   tools::Arguments exact = run;
   exact.insert(exact.end(), {"--gradients", "fp32"});
-  const Json full = simulated(exact);
+  const Json full = read_report(tools::run_simulate, exact);
   exact.back() = "bf16";
-  const Json half = simulated(exact);
+  const Json half = read_report(tools::run_simulate, exact);
   exact.back() = "bf16-lean";
-  const Json lean = simulated(exact);
+  const Json lean = read_report(tools::run_simulate, exact);
   EXPECT_GT(peak_of(full), peak_of(half));
   EXPECT_GT(peak_of(half), peak_of(lean));
-  const Json chosen = simulated(run);
+  const Json chosen = read_report(tools::run_simulate, run);
   const Json& expected = full["fits"] ? full : half["fits"] ? half : lean["fits"] ? lean : full;
   EXPECT_EQ(chosen["model"]["gradients"], expected["model"]["gradients"]);
   EXPECT_EQ(peak_of(chosen), peak_of(expected));
 }
 
 TEST(ModelFit, PlansHaveHeadRoom) {
-  const Json plans = Json::parse(
-      call_command(tools::run_plan,
-                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024", "--pp",
-                    "4,8", "--tp", "8", "--schedules", "1f1b,interleaved", "--format", "json"})
-          .output)["plans"];
+  const Json plans = read_report(
+      tools::run_plan, {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024",
+                        "--pp", "4,8", "--tp", "8", "--schedules", "1f1b,interleaved"})["plans"];
   ASSERT_FALSE(plans.empty());
   for (const Json& plan : plans) {
     EXPECT_EQ(plan["fits"], true);
@@ -159,7 +151,7 @@ TEST(Experts, ExchangeBesideThePairsOtherHalfWhereOverlapIsFused) {
   const auto step = [&](const char* overlap) {
     tools::Arguments all = run;
     all.emplace_back(overlap);
-    return simulated(all)["makespan_ns"].get<Nanos>();
+    return read_report(tools::run_simulate, all)["makespan_ns"].get<Nanos>();
   };
   EXPECT_LT(step("fused"), 0.95 * static_cast<double>(step("atomic")));
 }
@@ -180,8 +172,8 @@ TEST(ModelHeadline, MemoryIsTheSameInAllTables) {
   const std::string text = call_command(tools::run_simulate, {"1f1b", "--pp", "8", "-m", "64",
                                                               "--model", "llama3-70b", "--tp", "8"})
                                .output;
-  const Json report =
-      simulated({"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"});
+  const Json report = read_report(
+      tools::run_simulate, {"1f1b", "--pp", "8", "-m", "64", "--model", "llama3-70b", "--tp", "8"});
   for (const Json& rank : report["ranks"]) {
     const Bytes peak = rank["peak_memory_bytes"];
     EXPECT_NE(text.find(" " + format_bytes(peak)), std::string::npos) << peak;
@@ -202,11 +194,9 @@ TEST(ModelPlansText, MarksPlansThatMayNotFitAndNamesFrameworks) {
 }
 
 TEST(KnownErrors, MakeTiesOfPlans) {
-  const Json plans = Json::parse(
-      call_command(tools::run_plan,
-                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024", "--tp",
-                    "8", "--schedules", "1f1b,interleaved", "--format", "json"})
-          .output)["plans"];
+  const Json plans = read_report(
+      tools::run_plan, {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "1024",
+                        "--tp", "8", "--schedules", "1f1b,interleaved"})["plans"];
   ASSERT_GT(plans.size(), 3U);
   EXPECT_EQ(plans[0]["tie_group"], 1);
   int group = 1;

@@ -24,14 +24,10 @@ tools::Arguments join(tools::Arguments left, const tools::Arguments& right) {
   return left;
 }
 
-Json read(int (*command)(const tools::Arguments&), const tools::Arguments& words) {
-  return Json::parse(call_command(command, join(words, {"--format", "json"})).output);
-}
-
 /// Expects that every row of a plan on so many devices is the step that `simulate` shows, with its
 /// interval. Returns the rows.
 Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments& planned) {
-  const Json plans = read(tools::run_plan, join(shared, planned))["plans"];
+  const Json plans = read_report(tools::run_plan, join(shared, planned))["plans"];
   EXPECT_FALSE(plans.empty());
   for (const Json& plan : plans) {
     const auto number = [&](const char* key) { return std::to_string(plan[key].get<int>()); };
@@ -50,7 +46,7 @@ Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments&
                    "--recompute", plan["recompute"], "--layout", plan["layout"]},
                   rare),
              shared);
-    const Json report = read(tools::run_simulate, words);
+    const Json report = read_report(tools::run_simulate, words);
     EXPECT_EQ(plan["step_ns"], report["makespan_ns"]) << plan;
     EXPECT_EQ(plan["head_room_bytes"], report["head_room_bytes"]) << plan;
     EXPECT_EQ(plan["interval"], report["interval"]) << plan;
@@ -169,10 +165,10 @@ TEST_F(PlansOfCostFiles, SearchWithinTheirBytes) {
               saved + R"(","released_by_input_grad":"2MiB"}})";
   traces::write_file(costs, R"({"format":"bubblescope-costs/1","stages":[)" + stages + "]}");
   const tools::Arguments shared{"--pp", "4", "-m", "8", "--costs", costs, "--cap", "24MiB"};
-  const Json plan = read(tools::run_plan, join(shared, {"--schedules", "zb-auto"}))["plans"];
+  const Json plan = read_report(tools::run_plan, join(shared, {"--schedules", "zb-auto"}))["plans"];
   ASSERT_EQ(plan.size(), 1u);
   EXPECT_EQ(plan[0]["step_ns"],
-            read(tools::run_simulate, join({"zb-auto"}, shared))["makespan_ns"]);
+            read_report(tools::run_simulate, join({"zb-auto"}, shared))["makespan_ns"]);
 }
 
 // A job's step ends with its slowest replica and what surrounds the pipeline, so that fewer
@@ -187,14 +183,14 @@ TEST_F(PlansOfCostFiles, CountWholeStepsOfJobs) {
                                 R"(,"outside_pipeline":20,"replicas":[{)" + stages("1") + "},{" +
                                 stages("2") + "}]}");
   const tools::Arguments shared{"--pp", "2", "--costs", costs};
-  const Json plans =
-      read(tools::run_plan, join(shared, {"-m", "4,8", "--schedules", "1f1b,zb-h1"}))["plans"];
+  const Json plans = read_report(tools::run_plan,
+                                 join(shared, {"-m", "4,8", "--schedules", "1f1b,zb-h1"}))["plans"];
   ASSERT_EQ(plans.size(), 4u);
   EXPECT_EQ(plans[0]["microbatches"], 8);
   for (const Json& plan : plans) {
     const tools::Arguments words{plan["schedule"].get<std::string>(), "-m",
                                  std::to_string(plan["microbatches"].get<int>())};
-    const Json report = read(tools::run_simulate, join(words, shared));
+    const Json report = read_report(tools::run_simulate, join(words, shared));
     EXPECT_EQ(plan["step_ns"], report["step_ns"]) << plan;
     EXPECT_EQ(plan["outside_pipeline_ns"], 20'000'000) << plan;
     EXPECT_EQ(plan["step_ns"].get<int>(), report["makespan_ns"].get<int>() + 20'000'000) << plan;
@@ -228,7 +224,7 @@ TEST(PlansAsSimulated, ChooseModulesWhereTheRuntimeNamesThem) {
       "--pp",    "4",          "--tp",   "4,8", "--micro-batch-size",  "4"};
   const auto tried = [&](const tools::Arguments& more) {
     std::set<std::string> names =
-        find_modules_of(read(tools::run_plan, join(question, more))["plans"]);
+        find_modules_of(read_report(tools::run_plan, join(question, more))["plans"]);
     for (const char* name : {"none", "selective", "full"}) names.erase(name);
     return !names.empty();
   };
@@ -246,7 +242,7 @@ TEST(PlansAsSimulated, PairTurnsForExperts) {
                                         {"--vpp", "2", "--ep", "4", "--split", "balanced"});
   const Json with = expect_as_simulated(pairs, planned)[0];
   EXPECT_TRUE(with["interval"].is_null());
-  const Json without = read(tools::run_plan, join(kExperts, planned))["plans"][0];
+  const Json without = read_report(tools::run_plan, join(kExperts, planned))["plans"][0];
   EXPECT_NE(with["step_ns"], without["step_ns"]);
 }
 
@@ -260,14 +256,14 @@ TEST(PlansAsSimulated, SearchTheSameOrders) {
 TEST(PlansAsSimulated, KeepTheProportionsOfDevicesOfSeveralKinds) {
   const tools::Arguments mixed = join(kDense, {"--gpu", "h100,a100"});
   const tools::Arguments planned = on_devices("8", "1f1b,zb-v", "1,2,4");
-  const Json table = read(tools::run_plan, join(mixed, planned));
+  const Json table = read_report(tools::run_plan, join(mixed, planned));
   ASSERT_FALSE(table["plans"].empty());
   for (const Json& plan : table["plans"]) {
     const int half = plan["pp"].get<int>() / 2;
     ASSERT_GT(half, 0) << plan;
     const std::string gpus = std::to_string(half) + "xh100," + std::to_string(half) + "xa100";
-    const Json report = read(tools::run_simulate,
-                             {plan["schedule"].get<std::string>(), "--pp", std::to_string(2 * half),
+    const Json report = read_report(
+        tools::run_simulate, {plan["schedule"].get<std::string>(), "--pp", std::to_string(2 * half),
                               "--tp", "2", "--dp", std::to_string(plan["dp"].get<int>()), "-m",
                               std::to_string(plan["microbatches"].get<int>()), "--model",
                               "llama3-8b", "--gpu", gpus, "--layout", plan["layout"]});

@@ -15,9 +15,7 @@ bool contains(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
-Json plan(const std::string& arguments) {
-  return Json::parse(run_command("plan " + arguments + " --format json 2>/dev/null").output);
-}
+Json plan(const std::string& arguments) { return read_report("plan " + arguments); }
 
 constexpr const char* kSliced = "--pp 4 -m 16 --schedules seq1f1b,terapipe,1f1b --f 10";
 constexpr const char* kOnDevices =

@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
@@ -17,10 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 Json report_of(int (*command)(const tools::Arguments&), tools::Arguments arguments) {
-  arguments.insert(arguments.end(), {"--backend", "cpu", "--format", "json"});
-  const CommandOutcome outcome = call_command(command, arguments);
-  EXPECT_EQ(outcome.status, 0);
-  return Json::parse(outcome.output);
+  arguments.insert(arguments.end(), {"--backend", "cpu"});
+  return read_report(command, std::move(arguments));
 }
 
 std::string refusal_of(tools::Arguments arguments, const std::string& backend = "cpu") {
@@ -57,8 +56,7 @@ TEST(PolicyCommand, RunsInThePredictedOrder) {
   // two ops become ready at nearly the same time.
   const tools::Arguments step{"gpipe", "--pp", "3",     "-m", "4",        "--f",           "8",
                               "--b",   "13",   "--p2p", "3",  "--policy", "ready:backward"};
-  const Json predicted =
-      Json::parse(call_command(tools::run_simulate, with(step, {"--format", "json"})).output);
+  const Json predicted = read_report(tools::run_simulate, step);
   EXPECT_TRUE(agrees_mostly(step, [&](const Json& report) {
     EXPECT_EQ(report["chosen_orders"]["ops"], 24);
     EXPECT_EQ(report["chosen_orders"]["steps"], 3);
@@ -72,8 +70,7 @@ TEST(PolicyCommand, ChoosesTheOpsOfSerialPairsOneByOne) {
   const tools::Arguments step{
       "dualpipev", "--pp", "2",     "-m", "6",         "--f",    "8",        "--i",           "10",
       "--w",       "6",    "--p2p", "3",  "--overlap", "serial", "--policy", "ready:backward"};
-  const double predicted = Json::parse(
-      call_command(tools::run_simulate, with(step, {"--format", "json"})).output)["makespan_ns"];
+  const double predicted = read_report(tools::run_simulate, step)["makespan_ns"];
   // There are 53 ops, and 30 run at another place than in the order of the schedule.
   EXPECT_TRUE(agrees_mostly(step, [&](const Json& report) {
     return report["chosen_orders"]["moved_ops"] == 30 &&
@@ -87,8 +84,7 @@ TEST_F(SavedPolicyRun, IsAnalyzedLikeTheRun) {
   const std::string saved = path("step.json");
   const Json ran = report_of(tools::run_run, {"gpipe", "--pp", "2", "-m", "4", "--f", "2", "--b",
                                               "3", "--policy", "ready:backward", "--save", saved});
-  const Json read =
-      Json::parse(call_command(tools::run_analyze, {saved, "--format", "json"}).output);
+  const Json read = read_report(tools::run_analyze, {saved});
   EXPECT_EQ(read["makespan_ns"], ran["makespan_ns"]);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(read["ranks"][rank]["idle_by_cause_ns"], ran["ranks"][rank]["idle_by_cause_ns"]);
@@ -113,22 +109,20 @@ TEST_F(SavedPolicyRun, IsSavedAlsoWhereItBreaksDown) {
 
 // A serial reduction follows all ops of its rank, also in drawn steps.
 TEST(PolicyCommand, NoiseHidesNoSerialReduction) {
-  const tools::Arguments step{"gpipe",      "--pp",
-                              "3",          "-m",
-                              "6",          "--f",
-                              "4",          "--i",
-                              "7",          "--w",
-                              "3",          "--p2p",
-                              "1",          "--grad-reduction",
-                              "serial",     "--reduce-grad",
-                              "9",          "--optimizer",
-                              "local",      "--optimizer-step",
-                              "4",          "--policy",
-                              "ready:path", "--format",
-                              "json"};
-  const Json plain = Json::parse(call_command(tools::run_simulate, step).output);
-  const Json noisy =
-      Json::parse(call_command(tools::run_simulate, with(step, {"--jitter", "0.001%"})).output);
+  const tools::Arguments step{"gpipe",     "--pp",
+                              "3",         "-m",
+                              "6",         "--f",
+                              "4",         "--i",
+                              "7",         "--w",
+                              "3",         "--p2p",
+                              "1",         "--grad-reduction",
+                              "serial",    "--reduce-grad",
+                              "9",         "--optimizer",
+                              "local",     "--optimizer-step",
+                              "4",         "--policy",
+                              "ready:path"};
+  const Json plain = read_report(tools::run_simulate, step);
+  const Json noisy = read_report(tools::run_simulate, with(step, {"--jitter", "0.001%"}));
   EXPECT_NEAR(noisy["noise"]["p50_ns"].get<double>(), plain["makespan_ns"].get<double>(), 1e5);
 }
 

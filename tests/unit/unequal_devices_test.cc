@@ -25,11 +25,8 @@ ModelOnDevices on_devices(const std::string& gpus, const char* model = "llama3-8
 }
 
 nlohmann::json simulated(const std::string& gpus, const std::string& schedule = "1f1b") {
-  const CommandOutcome outcome =
-      call_command(tools::run_simulate, {schedule, "--pp", "4", "-m", "8", "--model", "llama3-8b",
-                                         "--gpu", gpus, "--format", "json"});
-  EXPECT_EQ(outcome.status, 0);
-  return nlohmann::json::parse(outcome.output);
+  return read_report(tools::run_simulate,
+                     {schedule, "--pp", "4", "-m", "8", "--model", "llama3-8b", "--gpu", gpus});
 }
 
 TEST(UnequalDevices, AreNamedPerRank) {

@@ -90,11 +90,10 @@ TEST(LargerBubbles, AreReportedForManyMicrobatches) {
 
 TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
   const auto chunks_of = [](const tools::Arguments& more) {
-    tools::Arguments arguments{"--pp",     "4",   "-m", "8", "--schedules", "interleaved,bfs,1f1b",
-                               "--format", "json"};
+    tools::Arguments arguments{"--pp", "4", "-m", "8", "--schedules", "interleaved,bfs,1f1b"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::set<std::pair<std::string, int>> chunks;
-    const Json plans = Json::parse(call_command(tools::run_plan, arguments).output)["plans"];
+    const Json plans = read_report(tools::run_plan, arguments)["plans"];
     for (const Json& entry : plans) chunks.emplace(entry["schedule"], entry["vpp"]);
     return chunks;
   };
@@ -107,12 +106,10 @@ TEST(UsualSizes, ArePlannedAndNoSmallerOnes) {
 
 // 70B has 80 layers: 10 on each of 8 ranks, which 1, 2, 5 and 10 divide.
 TEST(UsualSizes, OfAModelDivideTheLayersOfARank) {
-  const Json plans = Json::parse(
-      call_command(tools::run_plan,
-                   {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size", "128", "--pp",
-                    "8", "--tp", "8", "--micro-batch-size", "1", "--recompute", "none",
-                    "--schedules", "interleaved", "--format", "json"})
-          .output)["plans"];
+  const Json plans =
+      read_report(tools::run_plan, {"--model", "llama3-70b", "--gpus", "128", "--global-batch-size",
+                                    "128", "--pp", "8", "--tp", "8", "--micro-batch-size", "1",
+                                    "--recompute", "none", "--schedules", "interleaved"})["plans"];
   std::set<int> chunks;
   for (const Json& entry : plans) chunks.insert(entry["vpp"].get<int>());
   EXPECT_TRUE(chunks.contains(5));
@@ -122,9 +119,7 @@ TEST(UsualSizes, OfAModelDivideTheLayersOfARank) {
 
 TEST(PlansOnOneRank, AreListedOnce) {
   const Json plans =
-      Json::parse(call_command(tools::run_plan,
-                               {"--pp", "1", "-m", "8", "--schedules", "all", "--format", "json"})
-                      .output)["plans"];
+      read_report(tools::run_plan, {"--pp", "1", "-m", "8", "--schedules", "all"})["plans"];
   std::set<std::pair<double, double>> figures;
   for (const Json& entry : plans)
     EXPECT_TRUE(figures.emplace(entry["step_ns"], entry["peak_units"]).second) << entry;
@@ -164,8 +159,8 @@ tools::Arguments with(tools::Arguments arguments, const tools::Arguments& more) 
 
 // The layers are given, because others would be chosen that keep within the smaller cap.
 TEST(Caps, InBytesAreBytes) {
-  const tools::Arguments run = with(kModel, {"--layout", "Et*8|t*9|t*9|t*6L", "--format", "json"});
-  const Json report = Json::parse(call_command(tools::run_simulate, run).output);
+  const tools::Arguments run = with(kModel, {"--layout", "Et*8|t*9|t*9|t*6L"});
+  const Json report = read_report(tools::run_simulate, run);
   Bytes peak = 0;
   for (const Json& rank : report["ranks"])
     peak = std::max(peak, rank["peak_memory_bytes"].get<Bytes>());
@@ -194,11 +189,9 @@ TEST(Caps, InBytesNeedBytes) {
 
 TEST(Caps, InBytesLeavePlansOut) {
   const tools::Arguments question{
-      "--model",   "llama3-8b", "--gpus", "16",    "--global-batch-size",
-      "32",        "--pp",      "4",      "--tp",  "2",
-      "--format",  "json",      "--cap",  "20GiB", "--schedules",
-      "1f1b,gpipe"};
-  const Json plans = Json::parse(call_command(tools::run_plan, question).output)["plans"];
+      "--model", "llama3-8b", "--gpus", "16",    "--global-batch-size", "32",        "--pp", "4",
+      "--tp",    "2",         "--cap",  "20GiB", "--schedules",         "1f1b,gpipe"};
+  const Json plans = read_report(tools::run_plan, question)["plans"];
   ASSERT_FALSE(plans.empty());
   for (const Json& entry : plans) EXPECT_LE(entry["peak_memory_bytes"], Bytes{20} << 30);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "sim/model/runtime.h"
 
@@ -101,15 +102,6 @@ std::string why_no_errors_of_hosts(const ModelOnDevices& on) {
       100 * excess, on.runtime);
 }
 
-}  // namespace
-
-std::string KnownErrors::from() const {
-  std::string text;
-  for (const std::string_view part : {generation, runtime, precision})
-    if (!part.empty()) text += std::string(part) + "/";
-  return text + (experts ? "expert" : "dense");
-}
-
 std::string why_no_errors(const ModelOnDevices& on) {
   if (!on.trains) return "published runs train, and this schedule has no backwards";
   if (on.assumptions.slowdown != 1)
@@ -133,8 +125,6 @@ std::string why_no_errors(const ModelOnDevices& on) {
   return why_no_errors_of_hosts(on);
 }
 
-namespace {
-
 /// The runtime whose published runs show the errors of this one.
 std::string_view published_runtime(const std::string& name) {
   const RuntimeDef* const known = Registry<RuntimeDef>::instance().find(name);
@@ -143,8 +133,15 @@ std::string_view published_runtime(const std::string& name) {
 
 }  // namespace
 
-const KnownErrors* find_nearest_errors(const ModelOnDevices& on) {
-  if (!why_no_errors(on).empty()) return nullptr;
+std::string KnownErrors::from() const {
+  std::string text;
+  for (const std::string_view part : {generation, runtime, precision})
+    if (!part.empty()) text += std::string(part) + "/";
+  return text + (experts ? "expert" : "dense");
+}
+
+NearestErrors find_nearest_errors(const ModelOnDevices& on) {
+  if (std::string why = why_no_errors(on); !why.empty()) return {nullptr, std::move(why)};
   const bool experts = on.model.experts.has_value();
   const std::string_view precision = on.matrices == MatrixType::kFp8 ? "fp8" : "bf16";
   const auto found = std::find_if(kErrors.begin(), kErrors.end(), [&](const KnownErrors& errors) {
@@ -152,7 +149,7 @@ const KnownErrors* find_nearest_errors(const ModelOnDevices& on) {
            matches(errors.runtime, published_runtime(on.runtime)) &&
            matches(errors.precision, precision);
   });
-  return found == kErrors.end() ? nullptr : &*found;
+  return {found == kErrors.end() ? nullptr : &*found, ""};
 }
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors) {

@@ -49,13 +49,16 @@ inline constexpr double kMemoryError = 0.028;
 /// The longest sequences of the runs, in tokens.
 inline constexpr std::int64_t kMaxPublishedSequence = 131'072;
 
-/// Why the errors of the runs say nothing about a prediction: it is calibrated, it has other
-/// constants than those that the errors were measured with, something else changes its step, or no
-/// run comes near it. Empty if they hold.
-std::string why_no_errors(const ModelOnDevices& on);
+/// The errors of the nearest runs, or why they say nothing about a prediction: it is calibrated, it
+/// has other constants than those that the errors were measured with, something else changes its
+/// step, or no run comes near it.
+struct NearestErrors {
+  const KnownErrors* known = nullptr;  ///< null with a reason
+  std::string why_none;                ///< empty if they hold
+};
 
-/// The errors of the nearest runs; null if why_no_errors() gives a reason.
-const KnownErrors* find_nearest_errors(const ModelOnDevices& on);
+/// Estimates a layer of the model.
+NearestErrors find_nearest_errors(const ModelOnDevices& on);
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors);
 

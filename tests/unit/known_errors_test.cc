@@ -29,7 +29,7 @@ TEST(KnownErrors, AreOfTheNearestClassAndOfUncalibratedPredictionsAlone) {
   on.gpu = gpu("h100");
   on.runtime = "nemo";
   on.matrices = MatrixType::kFp8;
-  const KnownErrors* errors = find_nearest_errors(on);
+  const KnownErrors* errors = find_nearest_errors(on).known;
   ASSERT_NE(errors, nullptr);
   EXPECT_EQ(errors->from(), "hopper/nemo/fp8/dense");
   EXPECT_LT(errors->lowest, 0);
@@ -38,25 +38,26 @@ TEST(KnownErrors, AreOfTheNearestClassAndOfUncalibratedPredictionsAlone) {
   EXPECT_LT(interval.low, 1'000'000'000);
   EXPECT_GT(interval.high, 1'000'000'000);
   on.runtime = "deepspeed";  // without runs on Hopper
-  EXPECT_EQ(find_nearest_errors(on)->from(), "hopper/dense");
+  EXPECT_EQ(find_nearest_errors(on).known->from(), "hopper/dense");
   on.model = Registry<ModelDef>::instance().find("mixtral-8x7b")->model;
   on.gpu = gpu("a100");
-  EXPECT_EQ(find_nearest_errors(on)->from(), "expert");
+  EXPECT_EQ(find_nearest_errors(on).known->from(), "expert");
 }
 
 /// Expects no errors, and that the reason contains these words.
 void expect_no_errors(const ModelOnDevices& on, const std::string& why) {
-  EXPECT_EQ(find_nearest_errors(on), nullptr) << why;
-  EXPECT_NE(why_no_errors(on).find(why), std::string::npos) << why_no_errors(on);
+  const NearestErrors errors = find_nearest_errors(on);
+  EXPECT_EQ(errors.known, nullptr) << why;
+  EXPECT_NE(errors.why_none.find(why), std::string::npos) << errors.why_none;
 }
 
 TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;
   on.gpu = gpu("h100");
-  EXPECT_EQ(why_no_errors(on), "");
+  EXPECT_EQ(find_nearest_errors(on).why_none, "");
   on.parallel.sequence = 131'072;
-  EXPECT_NE(find_nearest_errors(on), nullptr);
+  EXPECT_NE(find_nearest_errors(on).known, nullptr);
   on.parallel.sequence = 131'073;
   expect_no_errors(on, "more than 131072 tokens");
   on.parallel.sequence = 8192;
@@ -133,7 +134,7 @@ TEST(KnownErrors, AreThoseOfTheDocument) {
   ASSERT_GE(rows.size(), 10U);
   for (const std::vector<std::string>& row : rows) {
     if (row[1] == "all" && row[3] == "dense") continue;  // every known generation has dense runs
-    const KnownErrors* errors = find_nearest_errors(model_of_row(row));
+    const KnownErrors* errors = find_nearest_errors(model_of_row(row)).known;
     ASSERT_NE(errors, nullptr) << row[1];
     // A wider class with the same runs may lie behind a nearer one.
     if (row[4] == "all" && !errors->precision.empty()) continue;

@@ -236,7 +236,7 @@ int plan_model(PlanOptions& options) {
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);
-    if (const KnownErrors* errors = find_nearest_errors(planner.model())) {
+    if (const KnownErrors* errors = find_nearest_errors(planner.model()).known) {
       table.errors = *errors;
       if (!table.plans.empty() && table.plans.front().no_errors.empty())
         table.plans = with_ties(std::move(table.plans), errors->spread);

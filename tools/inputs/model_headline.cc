@@ -19,16 +19,16 @@ std::string rate_text(double rate) {
 
 /// The range in which the step is expected, and why the predicted step may lie outside it.
 std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
-  const KnownErrors* errors = find_nearest_errors(placed.on);
-  if (errors == nullptr) return "expect       unknown: " + why_no_errors(placed.on) + "\n";
-  const StepInterval interval = compute_interval(step, *errors);
+  const NearestErrors errors = find_nearest_errors(placed.on);
+  if (!errors.known) return "expect       unknown: " + errors.why_none + "\n";
+  const StepInterval interval = compute_interval(step, *errors.known);
   const auto mfu_of = [&](Nanos time) {
     return 100 * mfu * static_cast<double>(step) / static_cast<double>(time);
   };
   return fmt::format("expect       {} to {}, MFU {:.1f} to {:.1f} %: {}\n",
                      traces::format_time(interval.low), traces::format_time(interval.high),
                      mfu_of(interval.high), mfu_of(interval.low),
-                     traces::known_errors_text(*errors));
+                     traces::known_errors_text(*errors.known));
 }
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {

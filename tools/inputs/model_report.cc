@@ -191,14 +191,14 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   json.member("fits", fit.fits()).member("head_room_bytes", fit.head_room);
   json.key("mfu").shortest(rates.mfu).key("tokens_per_second_per_gpu");
   json.shortest(rates.tokens_per_second / rates.devices).key("interval");
-  const KnownErrors* const errors = find_nearest_errors(placed.on);
-  if (!errors) {
-    json.null().member("no_interval", why_no_errors(placed.on));
+  const NearestErrors errors = find_nearest_errors(placed.on);
+  if (!errors.known) {
+    json.null().member("no_interval", errors.why_none);
     return;
   }
-  const StepInterval bounds = compute_interval(report.makespan, *errors);
+  const StepInterval bounds = compute_interval(report.makespan, *errors.known);
   json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
-  json.member("from", errors->from()).end_object();
+  json.member("from", errors.known->from()).end_object();
 }
 
 }  // namespace

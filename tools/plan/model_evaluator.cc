@@ -261,7 +261,7 @@ Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,
   plan.layout = layout_text(chosen.empty() ? layers : chosen, here.model);
   plan.gradients = here.parallel.gradients;
   plan.head_room = find_fit(*step.models.placed, step.report).head_room;
-  plan.no_errors = why_no_errors(here);
+  plan.no_errors = find_nearest_errors(here).why_none;
   return {std::move(plan), ""};
 }
 

@@ -10,7 +10,7 @@ namespace {
 /// The fields whose flags have their names, each between blanks.
 constexpr std::string_view kFields =
     " activity all_ranks arrivals assume attention backend cap costs cp dp ep epilogue etp explain "
-    "first_layers format fsdp gpu grad_reduction graph hidden_size in_flight inject last_layers "
+    "first_layers format fsdp gpu grad_reduction graph hidden_size i in_flight inject last_layers "
     "layers_per_stage layout layout_costs length_jitter lengths lose lowering max_input "
     "mem micro_batch_size "
     "microbatch_group_size model moe_overlap network num_attention_heads offload "
@@ -20,7 +20,9 @@ constexpr std::string_view kFields =
     "repeat_layers "
     "replicas reserve_memory rules save schedules seed send_budget seq_length shard_size share "
     "slices slow "
-    "timeline timeout to top tp training_optimizer unshard_lookahead vocab_size vpp wide work ";
+    "timeline timeout to top total_i total_w tp training_optimizer unshard_lookahead vocab_size "
+    "vpp w "
+    "wide work ";
 
 /// The flag of a field, or the field in its backquotes if there is none.
 std::string flag_of(std::string_view quoted) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace bubblescope::traces {
 
 namespace {
@@ -17,16 +19,24 @@ Nanos round_value(const BreakEven& found) {
   return rounded == found.now ? found.at : rounded;
 }
 
+/// The field of a parameter: `total_w` of "total-w".
+std::string field_of(std::string parameter) {
+  std::replace(parameter.begin(), parameter.end(), '-', '_');
+  return '`' + parameter + '`';
+}
+
 }  // namespace
 
 std::string write_break_evens(const PlanTable& table) {
   std::string text;
   for (const BreakEven& found : table.break_evens)
-    text += fmt::format("  while --{:<3} {} {:<13} then {} (now {})\n", found.parameter,
+    text += fmt::format("  while {:<5} {} {:<13} then {} (now {})\n", field_of(found.parameter),
                         found.at > found.now ? "<" : ">", to_text(round_value(found)),
                         found.runner_up.schedule, to_text(found.now));
-  if (!table.unaffected.empty())
-    text += fmt::format("  whatever --{} is\n", fmt::join(table.unaffected, " or --"));
+  std::string unaffected;
+  for (const std::string& parameter : table.unaffected)
+    unaffected += (unaffected.empty() ? "" : " or ") + field_of(parameter);
+  if (!unaffected.empty()) text += fmt::format("  whatever {} is\n", unaffected);
   if (text.empty()) return text;
   const std::string best = table.break_even_best.value_or("");
   if (table.not_compared.empty()) return fmt::format("\n{} is best\n", best) + text;

@@ -1,6 +1,6 @@
-// Says for each flag of a cost how far the best plan's schedule remains the best:
+// Says for each cost how far the best plan's schedule remains the best:
 //   zb-h1 is best
-//     while FLAG < 218.75 us    then zb-v (now 0 ms)
+//     while `p2p` < 218.75 us    then zb-v (now 0 ms)
 #pragma once
 
 #include <string>

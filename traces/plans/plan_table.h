@@ -12,10 +12,10 @@
 
 namespace bubblescope::traces {
 
-/// The best plan's schedule remains the best, in one configuration or another, until a cost flag
+/// The best plan's schedule remains the best, in one configuration or another, until a cost
 /// reaches this value; beyond it another schedule is better.
 struct BreakEven {
-  std::string parameter;  ///< "p2p", "w", "i", "total-w", ...: the flag that is varied
+  std::string parameter;  ///< the cost that is varied: "p2p", "w", "i", "total-w", ...
   Nanos now = 0;
   Nanos at = 0;  ///< the nearest value at which `runner_up` is ahead
   Configuration runner_up;

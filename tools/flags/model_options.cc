@@ -338,9 +338,7 @@ void add_configuration_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
   add_modules_option(app, options.parallel.modules);
   add_recompute_method_option(app, options.recompute_method);
-  app.add_option("--recompute-num-layers", options.recompute_layers,
-                 "layers of such a group, or of the block")
-      ->check(InRange(0, 65'536));
+  add_recompute_layers_option(app, options.recompute_layers);
   app.add_option("--lengths", options.lengths_file,
                  "with --model, a file with the sequence length of every micro-batch, in tokens");
   app.add_option("--global-batch-size,--global-batch", options.global_batch,

@@ -54,6 +54,11 @@ void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMetho
       choices_of(kRecomputeMethods), [&method](RecomputeMethod chosen) { method = chosen; });
 }
 
+void add_recompute_layers_option(CommandFlags& app, std::optional<std::int32_t>& number) {
+  app.add_option("--recompute-num-layers", number, "layers of such a group, or of the block")
+      ->check(InRange(0, 65'536));
+}
+
 RecomputedLayers choose_recomputed_layers(std::optional<RecomputeMethod> method,
                                           std::optional<std::int32_t> number) {
   if (number && !method)

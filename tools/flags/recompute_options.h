@@ -17,6 +17,8 @@ Recompute parse_recompute(const std::string& text);
 
 /// Adds --recompute-method.
 void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMethod>& method);
+/// Adds --recompute-num-layers with one number.
+void add_recompute_layers_option(CommandFlags& app, std::optional<std::int32_t>& number);
 
 /// The layers that --recompute-method and --recompute-num-layers name together. Throws Error where
 /// one of them is missing.

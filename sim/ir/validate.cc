@@ -157,11 +157,16 @@ class OpChecks {
 
   void check_pairing(std::int32_t rank, std::int32_t at) {
     const RankOrder& ops = schedule_.order[rank];
-    const bool after_first = at > 0 && ops[at - 1].pairing == Pairing::kFirst;
     const bool second = ops[at].pairing == Pairing::kSecond;
-    const bool last = at + 1 == static_cast<std::int32_t>(ops.size());
-    if (after_first != second || (last && ops[at].pairing == Pairing::kFirst))
-      report(rank, at, to_string(ops[at]) + " is half of an overlapped pair without the other");
+    const auto has_pairing = [&](std::int32_t place, Pairing pairing) {
+      return place >= 0 && place < static_cast<std::int32_t>(ops.size()) &&
+             ops[place].pairing == pairing;
+    };
+    constexpr const char* kHalf = " is half of an overlapped pair without the other; put its ";
+    if (ops[at].pairing == Pairing::kFirst && !has_pairing(at + 1, Pairing::kSecond))
+      report(rank, at, to_string(ops[at]) + kHalf + "B or I right after it");
+    else if (second && !has_pairing(at - 1, Pairing::kFirst))
+      report(rank, at, to_string(ops[at]) + kHalf + "forward right before it");
     else if (second && (ops[at - 1].kind != OpKind::kForward || !gives_input_grad(ops[at].kind)))
       report(rank, at,
              to_string(ops[at]) + " is paired with " + to_string(ops[at - 1]) +

@@ -41,7 +41,7 @@ TEST(ModelCommands, RecomputeTheLayersThatMegatronsFlagsName) {
   const std::string step =
       "simulate 1f1b --pp 4 -m 8 --model llama3-8b --layout 'Et*8|t*8|t*8|t*8L'";
   const auto makespan = [&](const std::string& flags) {
-    return report_of(step + flags)["makespan_ns"].get<Nanos>();
+    return read_report(step + flags)["makespan_ns"].get<Nanos>();
   };
   const std::string full = " --recompute-granularity full --recompute-method ";
   EXPECT_EQ(makespan(" --recompute-granularity full"), makespan(" --recompute full"));

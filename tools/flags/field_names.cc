@@ -21,8 +21,7 @@ constexpr std::string_view kFields =
     "replicas reserve_memory rules save schedules seed send_budget seq_length shard_size share "
     "slices slow "
     "timeline timeout to top total_i total_w tp training_optimizer unshard_lookahead vocab_size "
-    "vpp w "
-    "wide work ";
+    "vpp w wide work ";
 
 /// The flag of a field, or the field in its backquotes if there is none.
 std::string flag_of(std::string_view quoted) {

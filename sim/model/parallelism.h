@@ -53,7 +53,7 @@ struct Parallelism {
   Recompute recompute = Recompute::kNone;  ///< per layer, inside its backward (arXiv 2205.05198)
   /// The modules that selective recomputation computes again; empty: the choice of the runtime.
   RecomputeModules modules = {};
-  RecomputedLayers recomputed = {};  ///< of every stage, by full recomputation
+  RecomputedLayers recomputed = {};  ///< those of a stage that full recomputation covers
   std::int32_t zero_stage =
       1;  ///< sharded over the data ranks: 1 optimizer, 2 gradients, 3 weights
   /// Data and context ranks over which ZeRO shards; the others have copies of these shards (hybrid

@@ -28,7 +28,7 @@ inline constexpr std::array<Named<RecomputeMethod>, 2> kRecomputeMethods{{
 /// one group, or is recomputed whole.
 struct RecomputedLayers {
   RecomputeMethod method = RecomputeMethod::kUniform;
-  std::int64_t number = 1;  ///< of the layers of a group, or of those of a stage
+  std::int64_t number = 1;  ///< layers per group (uniform) or per stage (block)
 
   /// How many of a stage's layers are recomputed. They come first.
   std::int64_t covered(std::int64_t layers) const {
@@ -38,8 +38,9 @@ struct RecomputedLayers {
   std::int64_t saved_inputs(std::int64_t layers) const {
     return method == RecomputeMethod::kBlock ? covered(layers) : (layers + number - 1) / number;
   }
-  /// How many layers a backward holds whole beside what the stage has saved. Layers behind a block
-  /// have released as much by the time when the first one of the block is recomputed.
+  /// How many layers a backward holds whole beside what the stage has saved. Where B is whole,
+  /// layers behind a block have released as much when the first one of it is recomputed; where it
+  /// is split, what I keeps for W is more.
   std::int64_t held_again(std::int64_t layers) const {
     if (method == RecomputeMethod::kUniform) return std::min(number, layers);
     return layers > 0 && number >= layers ? 1 : 0;

@@ -172,18 +172,23 @@ void StageLoads::merge_groups(StageLoad& stage) const {
 }
 
 double StageLoads::split_time(std::int32_t stage, std::int64_t first, std::int64_t end) const {
-  PhaseTimes sum;
-  for_each_kind(first, end, [&](const LayerKind& kind, std::int64_t count) {
-    sum += scaled(kind.times, static_cast<double>(count));
-  });
+  PhaseTimes sum = recomputed_beside();
+  for_each(even_covered_ < 1 ? kept_kinds_ : kinds_, on_.model, first, end,
+           [&](const LayerKind& kind, std::int64_t count) {
+             sum += scaled(kind.times, static_cast<double>(count));
+           });
   return add_tables_to(sum, stage, end - first);
 }
 
+PhaseTimes StageLoads::recomputed_beside() const {
+  if (even_covered_ >= 1) return {};
+  const auto number = static_cast<double>(on_.parallel.recomputed.number);
+  return scaled(mean_covered_, number) + scaled(mean_kept_, -number);
+}
+
 double StageLoads::mean_split_time(std::int32_t stage, std::int64_t layers) const {
-  const auto count = static_cast<double>(layers);
-  if (kept_kinds_.empty()) return add_tables_to(scaled(mean_covered_, count), stage, layers);
-  const auto covered = static_cast<double>(on_.parallel.recomputed.covered(layers));
-  return add_tables_to(scaled(mean_covered_, covered) + scaled(mean_kept_, count - covered), stage,
+  const PhaseTimes& each = even_covered_ < 1 ? mean_kept_ : mean_covered_;
+  return add_tables_to(scaled(each, static_cast<double>(layers)) + recomputed_beside(), stage,
                        layers);
 }
 
@@ -199,7 +204,7 @@ double StageLoads::add_tables_to(PhaseTimes times, std::int32_t stage, std::int6
   if (stage == stages_ - 1) add(tail_, on_.parallel.head_layers);
   const auto count = static_cast<double>(layers);
   if (layers > 0)
-    times = apply_host_limit(on_, times, {count, count * expert_share_, covered_part(count)});
+    times = apply_host_limit(on_, times, {count, count * expert_share_, even_covered_});
   return times.total() + given;
 }
 
@@ -207,9 +212,9 @@ StageLoad StageLoads::load_shard() const {
   ModelOnDevices part = on_;
   part.model.vocabulary = (on_.model.vocabulary + shards_ - 1) / shards_;
   StageLoad shard = load_head(part);
-  if (on_.model.tied_embeddings && stages_ > 1) return shard;
   const double words = static_cast<double>(count_head_parameters(part.model)) / on_.parallel.tensor;
   shard.times.weight_grad += estimate_accumulation_time(on_, words);
+  if (on_.model.tied_embeddings && stages_ > 1) return shard;  // one table serves as both
   shard.parameters.dense += words;
   shard.tables += words;
   return shard;

@@ -38,7 +38,7 @@ class StageLoads {
  public:
   /// With `shards`, no stage holds the head or the embedding of words: that many shards divide
   /// them. Throws Error for models whose predictions have heads of their own, and for groups of
-  /// recomputed layers that cannot be.
+  /// recomputed layers that the model cannot have.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
   /// The load of a stage that holds the layers from `first` to before `end`.
@@ -64,6 +64,9 @@ class StageLoads {
   void for_each_kind(std::int64_t first, std::int64_t end, const Add& add) const;
   /// The part of a stage's layers that full recomputation covers; fractions are of mean layers.
   double covered_part(double layers) const;
+  /// The time that a block's recomputed layers add to a stage. Splits count it for every stage
+  /// alike: a stage without layers would spare it, while the stages around it wait.
+  PhaseTimes recomputed_beside() const;
   /// Leaves out the inputs of layers that are recomputed with those before them.
   void merge_groups(StageLoad& stage) const;
   double add_tables_to(PhaseTimes times, std::int32_t stage, std::int64_t layers) const;

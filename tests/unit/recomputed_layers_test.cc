@@ -15,6 +15,7 @@
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
+#include "sim/predict/predict.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -236,10 +237,39 @@ TEST(RecomputedLayers, AreExplained) {
   ModelOnDevices on = covering(on_devices("llama3-8b"), kBlock, 6);
   on.parallel.layers_of_stage = {5, 9, 10, 8};
   EXPECT_TRUE(has_line(on, "recompute full block 6,"));
-  EXPECT_TRUE(has_line(on, "the first 6 layers of every stage"));
+  EXPECT_TRUE(has_line(on, "the first layers of every stage or chunk, up to 6,"));
   EXPECT_TRUE(has_line(on, "23 of 32 layers"));  // 5 + 6 + 6 + 6
   EXPECT_TRUE(has_line(covering(on, kUniform, 2), "in groups of 2"));
   EXPECT_FALSE(has_line(covering(on, kUniform, 1), "recomputation: "));
+}
+
+Nanos step_of(const char* name, const ModelOnDevices& on) {
+  const ScheduleDef& def = find_schedule(name);
+  ScheduleRequest request;
+  request.shape.ranks = 4;
+  request.shape.microbatches = 8;
+  request.shape.chunks = def.implied_chunks.value_or(1);
+  Config config;
+  config.costs = ModelCosts{on};
+  return predict(build_schedule(def, request), config).report.makespan;
+}
+
+// A rank would spare a layer's recomputation if one of its two stages had none, and all wait for
+// the other. Full recomputation is the longest.
+TEST(RecomputedLayers, LeaveNoStageOfABalancedSplitEmpty) {
+  for (const char* name : {"1f1b", "zb-v", "v-half", "dualpipe", "chimera"})
+    for (const char* model : {"mixtral-8x7b", "llama3-70b"}) {
+      ModelOnDevices on = on_devices(model);
+      on.parallel.tensor = 8;
+      const Nanos all = step_of(name, on);
+      const Nanos none = step_of(name, without_recomputation(on));
+      for (const std::int64_t number : {1, 2}) {
+        SCOPED_TRACE(std::string(name) + " " + model + " " + std::to_string(number));
+        const Nanos some = step_of(name, covering(on, kBlock, number));
+        EXPECT_GT(some, none);
+        EXPECT_LE(some, all);
+      }
+    }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Devices and the links between them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -64,9 +65,12 @@ struct Gpu {
   Link host;     ///< to the host's memory, one way
   KernelRates kernels = {};
   std::string_view generation;  ///< "hopper": devices that share kernels; from a literal
+  bool is_mesh = false;  ///< has a link as `inside` to each device of its node, and no switch
 
   bool operator==(const Gpu&) const = default;
 
+  /// The links that a collective over so many devices of a node uses on each of them.
+  double links(std::int32_t members) const { return is_mesh ? std::max(1, members - 1) : 1; }
   double sustained_flops() const {
     return kernels.sustained_flops > 0 ? kernels.sustained_flops : 0.95 * reachable_flops;
   }

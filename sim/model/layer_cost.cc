@@ -12,9 +12,11 @@
 namespace bubblescope::inline sim {
 
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
-  const Link inside{gpu.inside.latency, gpu.kernels.ring_share * gpu.inside.bytes_per_second};
-  if (std::int64_t{ranks} * stride <= gpu.per_node) return inside;
-  const double members = std::max(1, gpu.per_node / stride);
+  const bool one_node = std::int64_t{ranks} * stride <= gpu.per_node;
+  const std::int32_t members = one_node ? ranks : std::max(1, gpu.per_node / stride);
+  const Link inside{gpu.inside.latency,
+                    gpu.links(members) * gpu.kernels.ring_share * gpu.inside.bytes_per_second};
+  if (one_node) return inside;
   return {gpu.outside.latency,
           members == 1 ? gpu.outside.bytes_per_second
                        : std::min(inside.bytes_per_second, members * gpu.outside.bytes_per_second)};

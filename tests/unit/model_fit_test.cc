@@ -100,6 +100,17 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
                    gpu("gb200").inside.bytes_per_second * gpu("gb200").kernels.ring_share);
 }
 
+// 7 links of 64 GB/s, of which RCCL reaches 48 each; 4 devices use 3 of them.
+TEST(GroupLink, UsesEveryLinkOfAMesh) {
+  const Gpu& device = gpu("mi300x");
+  EXPECT_NEAR(find_group_link(device, 8, 1).bytes_per_second, 7 * 48e9, 1e8);
+  EXPECT_NEAR(find_group_link(device, 4, 1).bytes_per_second, 3 * 48e9, 1e8);
+  EXPECT_NEAR(find_group_link(device, 4, 2).bytes_per_second, 3 * 48e9, 1e8);
+  EXPECT_NEAR(find_group_link(device, 2, 1).bytes_per_second, 48e9, 1e8);
+  EXPECT_DOUBLE_EQ(find_group_link(device, 16, 8).bytes_per_second,
+                   device.outside.bytes_per_second);
+}
+
 ModelOnDevices deepseek() {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("deepseek-v3")->model;

@@ -90,6 +90,7 @@ Gpu gpu_of(const Rates& rates, const Kernels& kernels) {
   gpu.kernels = kernels.rates;
   gpu.kernels.sustained_flops = kernels.sustained_teraflops * kTera;
   gpu.generation = kernels.generation;
+  gpu.is_mesh = gpu.generation.starts_with("cdna");
   return gpu;
 }
 
@@ -126,8 +127,8 @@ std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
 
 GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
               const Rates& rates, const Kernels& kernels, const Sources& from = {}) {
-  return {name,  std::move(aliases),     summary,
-          kBook, gpu_of(rates, kernels), sources_of(rates, from)};
+  const std::string main = from.base == Sources{}.base ? kBook : from.base;
+  return {name, std::move(aliases), summary, main, gpu_of(rates, kernels), sources_of(rates, from)};
 }
 
 constexpr const char* kAssumed = "assumed, 80 % of the peak as on the H100";
@@ -239,19 +240,24 @@ const GpuRegistrar kL40s{[] {
                 {"ada", 0, {0, 50, 1.7, 0.6, 0.45, 142}},
                 {.base = kSheet, .reachable = kAssumed, .link = kSheet});
 }};
-const Kernels kCdna{"cdna3", 0, {0, 80, 1.7, 0.35, 0.3, 304}};
+constexpr double kRcclShare = 0.75 / 0.8356;  // 48 of 64 GB/s, where messages are taken to reach 53
+constexpr const char* kMesh =
+    "AMD, with 75 % of it for collectives, over all links at once "
+    "(rocm.blogs.amd.com/software-tools-optimization/mi300x-rccl-xgmi)";
+const Kernels kCdna{"cdna3", 0, {0, 80, 1.7, 0.35, 0.3, 304, 1, 0.13, kRcclShare}};
 const GpuRegistrar kMi300x{[] {
   return define("mi300x", {}, "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
-                {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6}, kCdna);
+                {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6}, kCdna, {.link = kMesh});
 }};
 const GpuRegistrar kMi325x{[] {
   return define("mi325x", {}, "MI325X 256 GB, 1300 TF; 64 GB/s to each of 7 peers",
-                {1300, 668, 256, 6.0, 64, 50, 63, 8, 255.6}, kCdna, {.reachable = "as the MI300X"});
+                {1300, 668, 256, 6.0, 64, 50, 63, 8, 255.6}, kCdna,
+                {.reachable = "as the MI300X", .link = kMesh});
 }};
 const GpuRegistrar kMi355x{[] {
   return define("mi355x", {}, "MI355X 288 GB, 2500 TF, 1400 W; 77 GB/s to each of 7 peers",
                 {2500, 1565, 288, 8.0, 76.5, 50, 63, 8, 287.98},
-                {"cdna4", 0, {0, 80, 1.7, 0.35, 0.3, 256}},
+                {"cdna4", 0, {0, 80, 1.7, 0.35, 0.3, 256, 1, 0.13, kRcclShare}},
                 {.base = "AMD's MI355X data sheet, without sparsity",
                  .reachable = "stas00/ml-engineering of August 2026, compute/accelerator (MAMF)",
                  .link = "AMD's MI355X data sheet (153 GB/s both ways)"});

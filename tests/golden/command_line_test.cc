@@ -48,7 +48,7 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
       {"simulate 1f1b --pp 4 -m 8 --zero-stage 2", 2,
        "no flag is called '--zero-stage'; here it is '--zero'"},
       {"simulate 1f1b --pp 4 -m 8 --no_overlap_grad_reduce", 2,
-       "'--grad-reduction overlap' or 'serial'"},
+       "here it is '--grad-reduction serial'"},
       {"simulate 1f1b --pp 4 -m 8 --sequence-parallel", 2,
        "it is on; '--no-sequence-parallel' switches"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,

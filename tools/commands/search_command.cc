@@ -81,7 +81,9 @@ void expect_searchable(const PredictOptions& flags) {
   refuse(shape.profile != Profile::kNone, "--profile", "a search is bound to no framework's rules");
   refuse(!flags.moves.recompute.empty(), "--recompute",
          "a search keeps all activations until the backward");
-  refuse(flags.model.recompute_method || flags.model.recompute_layers, "--recompute-method",
+  refuse(flags.model.recompute_method.has_value(), "--recompute-method",
+         "a search keeps all activations until the backward");
+  refuse(flags.model.recompute_layers.has_value(), "--recompute-num-layers",
          "a search keeps all activations until the backward");
   refuse(flags.moves.offload.has_value(), "--offload",
          "a search keeps all activations until the backward");

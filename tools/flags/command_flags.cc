@@ -279,7 +279,8 @@ std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
 std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {
   std::vector<std::string> names;
   for (const CommandFlag& flag : parser_->flags)
-    if (flag.heading_ == heading && flag.count() > 0) names.push_back(flag.option_->get_name());
+    if (flag.heading_ == heading && flag.count() > 0)
+      names.push_back("--" + flag.option_->get_lnames().front());
   return names;
 }
 

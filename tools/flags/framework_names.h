@@ -8,12 +8,12 @@
 namespace bubblescope::tools {
 
 /// The end of an error message about an unknown flag: "; here it is '--zero'". Empty if no
-/// framework is known to have it, or if `known`, the flags of the command, lack what it is called
+/// framework is known to have it, or if `known`, the flags of the command, lack the one that it is
 /// here.
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known);
 
-/// The end of an error message about an unknown runtime: "; the closest is 'fsdp' with --zero 0".
-/// Empty if none is known to be close.
+/// The end of an error message about an unknown runtime: "; plain PyTorch is closest to 'fsdp',
+/// ...". Empty if none is known to be close.
 std::string explain_framework(std::string_view name);
 
 }  // namespace bubblescope::tools

@@ -55,8 +55,9 @@ void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMetho
 }
 
 void add_recompute_layers_option(CommandFlags& app, std::optional<std::int32_t>& number) {
-  app.add_option("--recompute-num-layers", number, "layers of such a group, or of the block")
-      ->check(InRange(0, 65'536));
+  app.add_option("--recompute-num-layers", number,
+                 "layers of such a group (default 1), or of the block")
+      ->check(InRange(0, kMaxRecomputedLayers));
 }
 
 RecomputedLayers choose_recomputed_layers(std::optional<RecomputeMethod> method,

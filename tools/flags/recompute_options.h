@@ -15,6 +15,8 @@ namespace bubblescope::tools {
 /// Parses "none", "selective", "full". Throws Error for anything else.
 Recompute parse_recompute(const std::string& text);
 
+inline constexpr std::int32_t kMaxRecomputedLayers = 65'536;
+
 /// Adds --recompute-method.
 void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMethod>& method);
 /// Adds --recompute-num-layers with one number.

@@ -73,6 +73,9 @@ std::vector<std::int32_t> parse_layers(const std::string& text) {
     const std::vector<std::int32_t> more = parse_numbers(part);
     numbers.insert(more.begin(), more.end());
   }
+  if (!numbers.empty() && *numbers.rbegin() > kMaxRecomputedLayers)
+    throw Error(fmt::format("'{}' is more than the {} layers that a stage may have", text,
+                            kMaxRecomputedLayers));
   return {numbers.begin(), numbers.end()};
 }
 

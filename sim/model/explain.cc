@@ -59,7 +59,7 @@ std::string parallel_text(const ModelOnDevices& on) {
   const Parallelism& parallel = on.parallel;
   return "tp " + std::to_string(parallel.tensor) + ", cp " + std::to_string(parallel.context) +
          ", ep " + std::to_string(parallel.expert) +
-         (parallel.expert > 1 && parallel.expert_split() != parallel.tensor
+         (parallel.expert > 1 && std::max(parallel.expert_split(), parallel.tensor) > 1
               ? ", etp " + std::to_string(parallel.expert_split())
               : "") +
          ", dp " + std::to_string(parallel.data) + ", micro-batch size " +
@@ -112,7 +112,7 @@ std::string kernels_of_attention(const ModelOnDevices& on) {
   if (on.gpu.generation == "ampere") return "with flash attention 2";
   if (on.assumptions.flash_attention_2 == 0) return "with later kernels than flash attention 2";
   return on.gpu.generation == "blackwell"
-             ? "of which flash attention 2 reaches what it reaches on Hopper, 355 TFLOP/s"
+             ? "of which flash attention 2 reaches no more than on Hopper"
              : "of which flash attention 2 reaches 1 / 1.6";
 }
 
@@ -216,7 +216,9 @@ std::string launches_text(const ModelOnDevices& on) {
 }
 
 std::string links_text(const Gpu& gpu) {
-  return "links: " + link_text(gpu.inside) + " in a node of " + std::to_string(gpu.per_node) +
+  const std::string node = " in a node of " + std::to_string(gpu.per_node);
+  return "links: " + link_text(gpu.inside) +
+         (gpu.is_mesh ? " to each device" + node + ", all of whose links collectives use" : node) +
          ", of which collectives reach " + number(100 * gpu.kernels.ring_share) +
          " % (ring_share), " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
          " to the host's memory; copies of activations use them too";
@@ -284,9 +286,7 @@ std::string experts_text(const ModelOnDevices& on) {
   if (parallel.expert_tensor) return text + ", as given";
   if (split == parallel.tensor) return text + ", as tp, which is Megatron-LM's default";
   return text + ", because ep does not divide dp times cp (" +
-         std::to_string(std::int64_t{parallel.data} * parallel.context) +
-         "); Megatron-LM's default is tp (" + std::to_string(parallel.tensor) +
-         "), with which the ranks cannot be divided";
+         std::to_string(std::int64_t{parallel.data} * parallel.context) + ")";
 }
 
 std::string recomputed_layers_text(const Parallelism& parallel) {
@@ -294,8 +294,8 @@ std::string recomputed_layers_text(const Parallelism& parallel) {
   const std::string number = std::to_string(recomputed.number);
   std::string text =
       parallel.keeps_layers()
-          ? "recomputation: the first " + number +
-                " layers of every stage or chunk, each from its input; those behind them save all"
+          ? "recomputation: the first layers of every stage or chunk, up to " + number +
+                ", each from its input; others save all"
           : "recomputation: all layers, in groups of " + number +
                 " from the group's input; the last group of a stage or chunk may have fewer";
   if (parallel.layers_of_stage.empty() || !parallel.keeps_layers()) return text;

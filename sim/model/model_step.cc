@@ -221,9 +221,9 @@ StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
   return cost;
 }
 
-/// The time of an overlapped pair. The all-to-all of each half, for which both wait so long, runs
-/// beside the other half's compute, which it slows down like any hidden collective. Assumes that
-/// the backward is of the same stage.
+/// The time of an overlapped pair. `waits` is how long both halves would wait for the experts'
+/// all-to-all; in a pair it runs beside the other half's compute, which it slows down like any
+/// hidden collective. Assumes that the backward is of the same stage.
 Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double waits) {
   const double both = static_cast<double>(cost.forward + cost.backward);
   const double hidden = std::min(waits, both - waits) * (1 - on.assumptions.collective_sms);
@@ -264,6 +264,7 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
   const std::int32_t slices = schedule.shape.slices;
   ModelStep step;
   step.first_layer = placed.first_layer;
+  step.splits_vocabulary = schedule.side_stages > 0;
   step.costs.slices = slices;
   const RankMessages messages(on, schedule.shape);
   messages.set_hidden(step.costs);

@@ -23,6 +23,7 @@ struct ModelStep {
   /// [stage]: its 16-bit weights while they are gathered, where ModelOnDevices::counts_gathered;
   /// empty below ZeRO stage 3, where each rank has them all the time.
   std::vector<Bytes> gathered_bytes = {};
+  bool splits_vocabulary = false;  ///< shards hold the embedding and the head
 };
 
 /// Layers are balanced (balance_layers.h), or as Parallelism::layers_of_stage says. Devices are

@@ -45,10 +45,17 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   const Gradients gradients = placed.on.parallel.gradients;
   const std::string with =
       gradients == Gradients::kFp32 ? "" : " with " + describe_gradients(gradients);
-  return fit.fits() ? fmt::format("memory       fits{}: {}, which leaves {}\n", with, held,
-                                  format_bytes(fit.head_room))
-                    : fmt::format("memory       DOES NOT FIT{}: {}, {} too much\n", with, held,
-                                  format_bytes(-fit.head_room));
+  if (!fit.fits())
+    return fmt::format("memory       DOES NOT FIT{}: {}, {} too much\n", with, held,
+                       format_bytes(-fit.head_room));
+  const bool is_tight =
+      static_cast<double>(fit.head_room) < kMemoryError * static_cast<double>(fit.peak);
+  return fmt::format("memory       fits{}: {}, which leaves {}{}\n", with, held,
+                     format_bytes(fit.head_room),
+                     is_tight ? fmt::format("; predicted memory is off by {:.1f} % on published "
+                                            "runs, so that it may not fit",
+                                            100 * kMemoryError)
+                              : "");
 }
 
 }  // namespace

@@ -119,6 +119,19 @@ std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ra
   return columns;
 }
 
+/// A block that leaves layers out could have more of them, and groups of several could be smaller.
+std::string advise_recomputed_layers(const Parallelism& parallel) {
+  if (parallel.recompute != Recompute::kFull) return {};
+  const RecomputedLayers& recomputed = parallel.recomputed;
+  const std::vector<std::int64_t>& stages = parallel.layers_of_stage;
+  const bool leaves_out = parallel.keeps_layers() &&
+                          std::any_of(stages.begin(), stages.end(),
+                                      [&](auto layers) { return layers > recomputed.number; });
+  if (leaves_out) return "more --recompute-num-layers, ";
+  const bool groups = recomputed.method == RecomputeMethod::kUniform && recomputed.number > 1;
+  return groups ? "fewer --recompute-num-layers, " : "";
+}
+
 /// Suggests how to shrink the largest parts, largest first.
 std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const BubbleReport& report,
                    Bytes limit) {
@@ -131,7 +144,7 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const Bubbl
   });
   const bool can_recompute = parallel.recompute != Recompute::kFull && !splits;
   std::string less_activations = can_recompute ? "--recompute full, " : "";
-  if (parallel.keeps_layers() && !splits) less_activations = "more --recompute-num-layers, ";
+  if (!splits) less_activations += advise_recomputed_layers(parallel);
   if (parallel.micro_batch_size > 1) less_activations += "a smaller --micro-batch-size, ";
   less_activations += "a schedule that holds fewer micro-batches, more --tp or --cp";
   std::string less_states = "more --pp or --tp";
@@ -171,10 +184,11 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
   const traces::FittedTable table = traces::draw_table(
       memory_columns(ranks, placed.on), width,
       [&](const std::vector<std::string>& names) { return other_parts(ranks, names); });
-  std::string text =
-      fmt::format("\nlayers per stage  {}; embedding on the first, head on the last\n\n{}{}",
-                  layers_text(count_layers(placed.step.first_layer)), table.text,
-                  name_flags(traces::describe_hidden(table.hidden)));
+  std::string text = fmt::format(
+      "\nlayers per stage  {}; {}\n\n{}{}", layers_text(count_layers(placed.step.first_layer)),
+      placed.step.splits_vocabulary ? "embedding and head split over all ranks"
+                                    : "embedding on the first, head on the last",
+      table.text, name_flags(traces::describe_hidden(table.hidden)));
   if (ranks.size() > kMaxRows)
     text +=
         fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);

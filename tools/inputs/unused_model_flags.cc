@@ -93,22 +93,47 @@ void report_assumptions(const ModelOnDevices& on, std::span<const PredictedOps> 
   }
 }
 
-/// Megatron-LM would refuse these ranks, because it divides every expert over the tensor ranks
-/// unless it is told otherwise.
+/// Says that experts are not divided over the tensor ranks, as Megatron-LM would by default and
+/// then refuse these ranks.
 void note_assumed_expert_ranks(const ModelOnDevices& on) {
   const Parallelism& parallel = on.parallel;
   const bool is_assumed = on.model.experts && !parallel.expert_tensor;
   if (!is_assumed || parallel.expert_split() == parallel.tensor) return;
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(on.runtime);
+  const bool is_megatron = runtime != nullptr && runtime->names_modules;
   print_message(
-      "bubblescope: --etp {} is assumed, because --ep {} does not divide --dp times --cp ({}); by "
-      "Megatron-LM's default it is --tp ({}), with which these ranks cannot be divided\n",
-      parallel.expert_split(), parallel.expert, count_copies(parallel), parallel.tensor);
+      "bubblescope: --etp {} is assumed, because --ep {} does not divide --dp times --cp ({}){}\n",
+      parallel.expert_split(), parallel.expert, count_copies(parallel),
+      is_megatron ? fmt::format("; by Megatron-LM's default it is --tp ({}), with which "
+                                "these ranks cannot be divided",
+                                parallel.tensor)
+                  : "");
+}
+
+/// FSDP gathers weights for every micro-batch outside pipelines alone.
+void note_gathered_weights(const PredictOptions& options, const ModelOnDevices& on,
+                           std::span<const PredictedOps> steps) {
+  const Parallelism& parallel = on.parallel;
+  const bool is_assumed = parallel.pytorch && !options.model.zero_stage && parallel.zero_stage == 3;
+  if (!is_assumed || parallel.data * parallel.context == 1) return;
+  if (std::any_of(steps.begin(), steps.end(), [](const PredictedOps& step) {
+        return step.schedule->shape.ranks > 1 && !posts_collectives(*step.schedule);
+      }))
+    print_message(
+        "bubblescope: --zero 3 is assumed, as {} has it outside pipelines; in a pipeline FSDP "
+        "keeps weights gathered: --zero 1 predicts that\n",
+        on.runtime);
 }
 
 /// Times are those of groups that lie in as few nodes as may be.
 void note_divided_groups(const ModelOnDevices& on) {
   const std::int32_t tensor = on.parallel.tensor;
   const std::int32_t node = on.gpu.per_node;
+  if (tensor > node)
+    print_message(
+        "bubblescope: a node has {} device{}, so that --tp {} uses the network between nodes; "
+        "--gpus-per-node says otherwise\n",
+        node, node == 1 ? "" : "s", tensor);
   if (node % tensor == 0 || tensor % node == 0) return;
   print_message(
       "bubblescope: nodes of {} devices cannot be divided into groups of --tp {}, nor groups into "
@@ -137,6 +162,7 @@ void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const Pre
   report_unused(flags);
   report_sharding(options, on, steps);
   report_assumptions(on, steps);
+  note_gathered_weights(options, on, steps);
   note_divided_groups(on);
   note_assumed_expert_ranks(on);
   if (options.shape.moe_overlap) note_exposed_experts(options.model.parts.has_value(), has_experts);

@@ -185,8 +185,12 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   const bool waits_for_experts = has_whole_experts && flags.shape.moe_overlap;
   const bool may_interleave = hides_messages && flags.model.lengths_file.empty() &&
                               flags.cost.lower.overlap != Overlap::kSerial;
+  const bool divides_experts = std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
+    return plan.configuration.expert_tensor > 1;
+  });
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
+      {"--etp", "1 (experts whole on their ranks)", divides_experts},
       {"--recompute", "none,selective,full", !names_modules(flags.model)},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},

@@ -162,11 +162,13 @@ class OpChecks {
       return place >= 0 && place < static_cast<std::int32_t>(ops.size()) &&
              ops[place].pairing == pairing;
     };
-    constexpr const char* kHalf = " is half of an overlapped pair without the other; put its ";
-    if (ops[at].pairing == Pairing::kFirst && !has_pairing(at + 1, Pairing::kSecond))
-      report(rank, at, to_string(ops[at]) + kHalf + "B or I right after it");
-    else if (second && !has_pairing(at - 1, Pairing::kFirst))
-      report(rank, at, to_string(ops[at]) + kHalf + "forward right before it");
+    const bool lacks_second =
+        ops[at].pairing == Pairing::kFirst && !has_pairing(at + 1, Pairing::kSecond);
+    if (lacks_second || (second && !has_pairing(at - 1, Pairing::kFirst)))
+      report(rank, at,
+             to_string(ops[at]) +
+                 " is half of an overlapped pair without the other; a pair is a "
+                 "forward and, right after it, a B or I");
     else if (second && (ops[at - 1].kind != OpKind::kForward || !gives_input_grad(ops[at].kind)))
       report(rank, at,
              to_string(ops[at]) + " is paired with " + to_string(ops[at - 1]) +

@@ -53,11 +53,11 @@ inline constexpr std::int64_t kMaxPublishedSequence = 131'072;
 /// has other constants than those that the errors were measured with, something else changes its
 /// step, or no run comes near it.
 struct NearestErrors {
-  const KnownErrors* known = nullptr;  ///< null with a reason
+  const KnownErrors* known = nullptr;  ///< null where `why_none` gives the reason
   std::string why_none;                ///< empty if they hold
 };
 
-/// Estimates a layer of the model.
+/// Finds the errors of the nearest class of runs, in about the time of estimating a layer.
 NearestErrors find_nearest_errors(const ModelOnDevices& on);
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors);

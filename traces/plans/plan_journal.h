@@ -4,8 +4,8 @@
 // order:
 //   bubblescope-plan-journal/1 8c54…0e {"arguments":["--…","4"],"fingerprint":"37…"}
 //   91fa…c2 {"at":3,"refusal":"","excess":0.0,"plan":{"step_ns":52000000,…}}
-// A line counts if it is, to its checksum, what this program writes. A journal is data: its
-// arguments state the question of the sweep, and cannot name a file to read or write.
+// A line counts only if writing its result again gives the same bytes, checksum included. A journal
+// is data: its arguments state the question of the sweep, and cannot name a file to read or write.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,7 @@ void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMetho
 
 void add_recompute_layers_option(CommandFlags& app, std::optional<std::int32_t>& number) {
   app.add_option("--recompute-num-layers", number,
-                 "layers of such a group (default 1), or of the block")
+                 "layers of such a group (1 unless given), or of the block")
       ->check(InRange(0, kMaxRecomputedLayers));
 }
 

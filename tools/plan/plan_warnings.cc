@@ -179,15 +179,16 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
     const char* values;
     bool may_help;
   };
-  const bool has_whole_experts =
-      !flags.model.parts && inputs.files().model.value().model.experts.has_value();
+  const bool has_experts = inputs.files().model.value().model.experts.has_value();
+  const bool has_whole_experts = !flags.model.parts && has_experts;
   const bool hides_messages = has_whole_experts && any_has_pairs(ranked, inputs);
   const bool waits_for_experts = has_whole_experts && flags.shape.moe_overlap;
   const bool may_interleave = hides_messages && flags.model.lengths_file.empty() &&
                               flags.cost.lower.overlap != Overlap::kSerial;
-  const bool divides_experts = std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
-    return plan.configuration.expert_tensor > 1;
-  });
+  const bool divides_experts =
+      has_experts && std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
+        return plan.configuration.expert_tensor > 1;
+      });
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--etp", "1 (experts whole on their ranks)", divides_experts},

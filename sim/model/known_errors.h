@@ -45,6 +45,9 @@ struct StepInterval {
 /// The median relative error of predicted memory on published runs. A plan that leaves a smaller
 /// fraction of its peak free may not fit.
 inline constexpr double kMemoryError = 0.028;
+inline bool is_tight(Bytes peak, Bytes head_room) {
+  return static_cast<double>(head_room) < kMemoryError * static_cast<double>(peak);
+}
 
 /// The longest sequences of the runs, in tokens.
 inline constexpr std::int64_t kMaxPublishedSequence = 131'072;

@@ -158,4 +158,9 @@ double assumed_value(const ModelOnDevices& on, std::string_view name) {
   return find_assumption(name).get(on);
 }
 
+bool names_modules(const std::string& runtime) {
+  const RuntimeDef* const known = Registry<RuntimeDef>::instance().find(runtime);
+  return known != nullptr && known->names_modules;
+}
+
 }  // namespace bubblescope::inline sim

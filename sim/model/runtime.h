@@ -31,6 +31,9 @@ struct RuntimeDef {
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;
 
+/// RuntimeDef::names_modules of a runtime; false for an unknown one.
+bool names_modules(const std::string& runtime);
+
 /// The runtime of models for which none is chosen.
 inline constexpr std::string_view kDefaultRuntime = "megatron";
 

@@ -138,18 +138,13 @@ double StageLoads::layer_time() const {
   return even_covered_ * covered + (1 - even_covered_) * time_behind_dense(kept_kinds_, on_.model);
 }
 
-template <class Add>
-void StageLoads::for_each_kind(std::int64_t first, std::int64_t end, const Add& add) const {
-  const std::int64_t kept =
-      kept_kinds_.empty() ? end : first + on_.parallel.recomputed.covered(end - first);
-  for_each(kinds_, on_.model, first, kept, add);
-  for_each(kept_kinds_, on_.model, kept, end, add);
-}
-
 StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t end) const {
   StageLoad sum;
-  for_each_kind(first, end,
-                [&](const LayerKind& kind, std::int64_t count) { sum.add(kind, count); });
+  const std::int64_t kept =
+      kept_kinds_.empty() ? end : first + on_.parallel.recomputed.covered(end - first);
+  const auto add = [&sum](const LayerKind& kind, std::int64_t count) { sum.add(kind, count); };
+  for_each(kinds_, on_.model, first, kept, add);
+  for_each(kept_kinds_, on_.model, kept, end, add);
   merge_groups(sum);
   if (stage == 0) sum.add(embedding_);
   if (stage == stages_ - 1) sum.add(tail_);

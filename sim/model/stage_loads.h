@@ -59,9 +59,6 @@ class StageLoads {
   double mean_split_time(std::int32_t stage, std::int64_t layers) const;
 
  private:
-  /// Calls `add` with each kind of layer of a stage and the number of these layers.
-  template <class Add>
-  void for_each_kind(std::int64_t first, std::int64_t end, const Add& add) const;
   /// The part of a stage's layers that full recomputation covers; fractions are of mean layers.
   double covered_part(double layers) const;
   /// The time that a block's recomputed layers add to a stage. Splits count it for every stage

@@ -154,7 +154,7 @@ TEST(ModelPlans, NameTheModulesThatTheyRecompute) {
 }
 
 TEST(ModelPlans, NameTheLayersThatTheyRecompute) {
-  const auto planned_as = [](const char* format) {
+  const auto planned_as = [](const char* format, const char* recompute) {
     return plan({"--model",
                  "llama3-8b",
                  "--gpus",
@@ -170,7 +170,7 @@ TEST(ModelPlans, NameTheLayersThatTheyRecompute) {
                  "--schedules",
                  "1f1b",
                  "--recompute",
-                 "none,full",
+                 recompute,
                  "--recompute-method",
                  "block",
                  "--recompute-num-layers",
@@ -179,33 +179,11 @@ TEST(ModelPlans, NameTheLayersThatTheyRecompute) {
                  format})
         .output;
   };
-  const std::string csv = planned_as("csv");
+  const std::string csv = planned_as("csv", "none,full");
   EXPECT_NE(csv.find(",recompute_method,recompute_num_layers,"), std::string::npos) << csv;
   EXPECT_NE(csv.find(",block,2,"), std::string::npos) << csv;
-  EXPECT_NE(planned_as("text").find(" full block 2 "), std::string::npos);
-  const std::string arguments = plan({"--model",
-                                      "llama3-8b",
-                                      "--gpus",
-                                      "8",
-                                      "--global-batch-size",
-                                      "16",
-                                      "--tp",
-                                      "2",
-                                      "--pp",
-                                      "4",
-                                      "--micro-batch-size",
-                                      "1",
-                                      "--schedules",
-                                      "1f1b",
-                                      "--recompute",
-                                      "full",
-                                      "--recompute-method",
-                                      "block",
-                                      "--recompute-num-layers",
-                                      "2",
-                                      "--format",
-                                      "megatron"})
-                                    .output;
+  EXPECT_NE(planned_as("text", "none,full").find(" full block 2 "), std::string::npos);
+  const std::string arguments = planned_as("megatron", "full");
   EXPECT_NE(arguments.find(" --recompute-granularity full --recompute-method block "
                            "--recompute-num-layers 2 "),
             std::string::npos)

@@ -48,14 +48,13 @@ std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {
   if (!fit.fits())
     return fmt::format("memory       DOES NOT FIT{}: {}, {} too much\n", with, held,
                        format_bytes(-fit.head_room));
-  const bool is_tight =
-      static_cast<double>(fit.head_room) < kMemoryError * static_cast<double>(fit.peak);
   return fmt::format("memory       fits{}: {}, which leaves {}{}\n", with, held,
                      format_bytes(fit.head_room),
-                     is_tight ? fmt::format("; predicted memory is off by {:.1f} % on published "
-                                            "runs, so that it may not fit",
-                                            100 * kMemoryError)
-                              : "");
+                     is_tight(fit.peak, fit.head_room)
+                         ? fmt::format("; predicted memory is off by {:.1f} % on published "
+                                       "runs, so that it may not fit",
+                                       100 * kMemoryError)
+                         : "");
 }
 
 }  // namespace

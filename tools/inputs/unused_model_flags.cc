@@ -99,15 +99,14 @@ void note_assumed_expert_ranks(const ModelOnDevices& on) {
   const Parallelism& parallel = on.parallel;
   const bool is_assumed = on.model.experts && !parallel.expert_tensor;
   if (!is_assumed || parallel.expert_split() == parallel.tensor) return;
-  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(on.runtime);
-  const bool is_megatron = runtime != nullptr && runtime->names_modules;
   print_message(
       "bubblescope: --etp {} is assumed, because --ep {} does not divide --dp times --cp ({}){}\n",
       parallel.expert_split(), parallel.expert, count_copies(parallel),
-      is_megatron ? fmt::format("; by Megatron-LM's default it is --tp ({}), with which "
-                                "these ranks cannot be divided",
-                                parallel.tensor)
-                  : "");
+      names_modules(on.runtime)
+          ? fmt::format("; by Megatron-LM's default it is --tp ({}), with which "
+                        "these ranks cannot be divided",
+                        parallel.tensor)
+          : "");
 }
 
 /// FSDP gathers weights for every micro-batch outside pipelines alone.

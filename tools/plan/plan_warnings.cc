@@ -161,16 +161,6 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
   }
 }
 
-namespace {
-
-/// Whether plans try every set of modules, the runtime's own choice among them.
-bool names_modules(const ModelOptions& model) {
-  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(model.runtime);
-  return runtime != nullptr && runtime->names_modules;
-}
-
-}  // namespace
-
 void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                   const std::vector<std::string>& given) {
   const PredictOptions& flags = inputs.flags();
@@ -192,7 +182,7 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--etp", "1 (experts whole on their ranks)", divides_experts},
-      {"--recompute", "none,selective,full", !names_modules(flags.model)},
+      {"--recompute", "none,selective,full", !names_modules(flags.model.runtime)},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},

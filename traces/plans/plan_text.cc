@@ -34,9 +34,7 @@ std::string memory_text(const Plan& plan) {
 
 /// Whether the fullest rank leaves less memory free than the error of predicted memory.
 bool is_tight(const Plan& plan) {
-  return plan.head_room && plan.peak_bytes &&
-         static_cast<double>(*plan.head_room) <
-             kMemoryError * static_cast<double>(*plan.peak_bytes);
+  return plan.head_room && plan.peak_bytes && sim::is_tight(*plan.peak_bytes, *plan.head_room);
 }
 
 /// The memory that the fullest rank leaves free, in GiB; "!" marks plans for which is_tight()

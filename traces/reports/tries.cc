@@ -17,7 +17,10 @@ constexpr double kMinReported = 0.01;
 
 std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
 
+bool has_width(const Interval& change) { return change.p5 < change.p95; }
+
 std::string interval_text(const Interval& change) {
+  if (!has_width(change)) return fmt::format("{:>9}  -", percent(change.mean));
   return fmt::format("{:>9}  {:+.1f} to {:+.1f} %", percent(change.mean), 100 * change.p5,
                      100 * change.p95);
 }
@@ -111,6 +114,9 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"
       "(fitted to the trace: with them the measured schedule takes {}, {:.2g} % off)\n",
       format_time(std::llround(tries.rows.front().step.mean)), 100 * std::abs(tries.fit_error));
+  if (std::none_of(tries.rows.begin(), tries.rows.end(),
+                   [](const TryRow& row) { return has_width(row.change); }))
+    text += "note: the measured steps show no spread, so that no range can be given\n";
   for (const std::string& note : tries.notes) text += "note: " + note + "\n";
   return text;
 }

@@ -208,12 +208,12 @@ class Analysis:
         >>> bs.schedule("zb-h1", pp=4, m=8).simulate(f=10, i=11, w=9, p2p=0.4).save(path)
         >>> tries = bs.analyze(path).try_(["1f1b", "zb-v"], m=[8, 16])
         >>> tries
-        schedule           m      step   change         p5 to p95  memory
-        zb-h1 (measured)   8  280.8 ms                             1.00 x
-        1f1b               8  336.4 ms  +19.8 %  +19.8 to +19.8 %  1.00 x
-        1f1b              16  581.2 ms   +3.5 %    +3.5 to +3.5 %  1.00 x
-        zb-v               8  261.7 ms   -6.8 %    -6.8 to -6.8 %  1.00 x
-        zb-v              16  501.7 ms  -10.7 %  -10.7 to -10.7 %  1.00 x
+        schedule           m      step   change  p5 to p95  memory
+        zb-h1 (measured)   8  280.8 ms                      1.00 x
+        1f1b               8  336.4 ms  +19.8 %          -  1.00 x
+        1f1b              16  581.2 ms   +3.5 %          -  1.00 x
+        zb-v               8  261.7 ms   -6.8 %          -  1.00 x
+        zb-v              16  501.7 ms  -10.7 %          -  1.00 x
         >>> tries.best["schedule"], tries.best["microbatches"], tries.schedule
         ('zb-v', 16, <Schedule zb-v: 4 ranks, 16 micro-batches>)
         >>> tries.schedule.simulate(costs=tries.costs).makespan == tries.best["step_ns"]

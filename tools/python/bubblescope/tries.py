@@ -93,7 +93,8 @@ class Tries:
 
 
 def _cells_of(row: dict[str, Any]) -> list[str]:
-    change = [f"{100 * row['change']:+.1f} %", f"{100 * row['change_p5']:+.1f} to {100 * row['change_p95']:+.1f} %"]
+    spread = f"{100 * row['change_p5']:+.1f} to {100 * row['change_p95']:+.1f} %"  # "-": equal steps, or one, show none
+    change = [f"{100 * row['change']:+.1f} %", spread if row["change_p5"] < row["change_p95"] else "-"]
     name = f"{row['schedule']} (measured)" if row.get("measured") else row["schedule"]
     step = row.get("measured_ns", row["step_ns"])  # that of the measured schedule; the fitted one is nearly as long
     return [name, str(row["microbatches"]), time_text(step), *(["", ""] if row.get("measured") else change),

@@ -37,11 +37,9 @@ bool is_tight(const Plan& plan) {
   return plan.head_room && plan.peak_bytes && sim::is_tight(*plan.peak_bytes, *plan.head_room);
 }
 
-/// The memory that the fullest rank leaves free, in GiB; "!" marks plans for which is_tight()
-/// holds.
+/// The memory that the fullest rank leaves free, in GiB.
 std::string free_text(const Plan& plan) {
-  if (!plan.head_room) return "-";
-  return (is_tight(plan) ? "!" : "") + gibibytes_text(*plan.head_room);
+  return plan.head_room ? gibibytes_text(*plan.head_room) : "-";
 }
 
 std::string frameworks_text(const Plan& plan) {
@@ -174,7 +172,8 @@ std::vector<TableColumn> table_of(const PlanTable& table, const std::vector<std:
       add(column.title, column.importance, column.left,
           [&](std::size_t at) { return column.cell(table.plans[at]); });
   add("", kAlwaysShown, true, [&](std::size_t at) {
-    return std::find(front.begin(), front.end(), at) != front.end() ? "*" : "";
+    const bool on_front = std::find(front.begin(), front.end(), at) != front.end();
+    return std::string(on_front ? "*" : "") + (is_tight(table.plans[at]) ? "!" : "");
   });
   return columns;
 }
@@ -321,6 +320,7 @@ std::string describe_differences(const Configuration& which) {
   add("tp", which.tensor);
   add("cp", which.context);
   add("ep", which.expert);
+  if (which.expert_tensor != which.tensor) text += fmt::format(" etp {}", which.expert_tensor);
   add("dp", which.data);
   text += fmt::format(" m {}", which.shape.microbatches);
   add("mbs", which.micro_batch_size);

@@ -77,6 +77,23 @@ TEST(ModelCommands, SayWhichTensorRanksExpertsHave) {
   expect_says(step + "2 --explain", 0, "etp 4, as tp, which is Megatron-LM's default");
 }
 
+TEST(ModelCommands, PlanTheTensorRanksOfExperts) {
+  const std::string plan =
+      "plan --gpus 32 --global-batch-size 64 --pp 4 --tp 4 --micro-batch-size 1 --recompute none "
+      "--schedules 1f1b --split balanced --model ";
+  std::set<int> tried;
+  const Json report = read_report(plan + "mixtral-8x7b --ep 2 --etp 1,2,4");
+  for (const Json& one : report["plans"]) {
+    tried.insert(one["etp"].get<int>());
+    EXPECT_EQ(one["ep"], 2);
+  }
+  EXPECT_EQ(tried, (std::set<int>{1, 2, 4}));
+  expect_says(plan + "mixtral-8x7b --ep 8 --etp 1,4", 0, "--etp 4: ");
+  expect_says(plan + "mixtral-8x7b --etp 1,3", 0,
+              "--etp 3: it does not divide the ranks of any stage");
+  expect_says(plan + "llama3-8b --etp 2", 2, "--etp divides experts, and the model has none");
+}
+
 // Tensor ranks leave room for a larger first stage, so the surplus layers go there.
 TEST(ModelCommands, ExplainHowTheLayersWereChosen) {
   const std::string shape = " --pp 8 -m 16 --model llama3-8b --tp 4";

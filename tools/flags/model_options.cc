@@ -305,10 +305,6 @@ void add_common_options(CommandFlags& app, ModelOptions& options) {
   add_split_options(app, options);
   add_assumption_options(app, options);
   add_state_options(app, options);
-  app.add_option("--etp,--expert-tensor-parallel-size", options.parallel.expert_tensor,
-                 "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
-                 "--cp, else 1)")
-      ->check(InRange(1, 65'536));
   app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
@@ -322,6 +318,10 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--cp,--context-parallel-size", parallel.context, "context-parallel ranks")
       ->check(ranks);
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "expert-parallel ranks")
+      ->check(ranks);
+  app.add_option("--etp,--expert-tensor-parallel-size", parallel.expert_tensor,
+                 "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
+                 "--cp, else 1)")
       ->check(ranks);
   app.add_option("--dp", parallel.data, "data-parallel replicas")->check(ranks);
 }

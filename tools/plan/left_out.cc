@@ -78,6 +78,8 @@ const std::vector<NumberAxis>& number_axes() {
       {"--pp", &ModelAxes::ranks, [](const Configuration& which) { return which.shape.ranks; }},
       {"--vpp", &ModelAxes::chunks, [](const Configuration& which) { return which.shape.chunks; }},
       {"--ep", &ModelAxes::expert, [](const Configuration& which) { return which.expert; }},
+      {"--etp", &ModelAxes::expert_tensor,
+       [](const Configuration& which) { return which.expert_tensor; }},
       {"--micro-batch-size", &ModelAxes::micro_batch_sizes,
        [](const Configuration& which) { return which.micro_batch_size; }},
   };
@@ -131,6 +133,7 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
   const std::int64_t stages = max_stages(planner.model().model);
   if (axis.flag == "--pp" && number > stages)
     return fmt::format("the layers of the model make {} stages at most", stages);
+  if (axis.flag == "--etp") return "it does not divide the ranks of any stage";
   if (axis.flag == "--vpp")
     return fmt::format(
         "stages would be more than the {} that the model's layers make, or some schedules have "

@@ -172,6 +172,8 @@ ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
   if (looks_ahead && model().parallel.zero_stage < 3)
     throw Error(
         "--unshard-lookahead says how far ahead the shards of --zero 3 are gathered; add --zero 3");
+  if (!axes_.expert_tensor.empty() && !model().model.experts)
+    throw Error("--etp divides experts, and the model has none; leave it out");
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(model()));
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
@@ -231,6 +233,25 @@ std::int32_t ModelPlanner::expert_split(const Configuration& parallel) const {
   return spread.expert_split();
 }
 
+std::vector<Configuration> ModelPlanner::with_expert_ranks(
+    std::vector<Configuration> configurations) const {
+  const bool is_chosen = axes_.expert.empty();
+  std::vector<Configuration> all =
+      varied(configurations, is_chosen ? expert_ranks(model().model) : axes_.expert,
+             [](Configuration& next, auto ranks) { next.expert = ranks; });
+  if (axes_.expert_tensor.empty())
+    for (Configuration& next : all) next.expert_tensor = expert_split(next);
+  else
+    all = varied(all, axes_.expert_tensor,
+                 [](Configuration& next, auto ranks) { next.expert_tensor = ranks; });
+  if (is_chosen)
+    std::erase_if(all, [](const Configuration& next) {
+      const std::int64_t ranks = std::int64_t{next.tensor} * next.context * next.data;
+      return ranks % (std::int64_t{next.expert_tensor} * next.expert) != 0;
+    });
+  return all;
+}
+
 std::vector<Configuration> ModelPlanner::parallelisms() const {
   std::vector<Configuration> all{{}};
   all = varied(all, axes_.tensor, [](Configuration& next, auto ranks) { next.tensor = ranks; });
@@ -250,17 +271,7 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
         "the batch of {} samples cannot be divided among --dp {} in micro-batches of {}; "
         "change --global-batch-size, --gpus or --pp",
         axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
-  const auto set_expert = [](Configuration& next, auto ranks) { next.expert = ranks; };
-  if (axes_.expert.empty()) {
-    all = varied(all, expert_ranks(model().model), set_expert);
-    std::erase_if(all, [this](const Configuration& next) {
-      const std::int64_t ranks = std::int64_t{next.tensor} * next.context * next.data;
-      return ranks % (std::int64_t{expert_split(next)} * next.expert) != 0;
-    });
-  } else {
-    all = varied(all, axes_.expert, set_expert);
-  }
-  for (Configuration& next : all) next.expert_tensor = expert_split(next);
+  all = with_expert_ranks(std::move(all));
   all = varied(all, axes_.recomputes, [](Configuration& next, const RecomputeChoice& choice) {
     next.recompute = choice.recompute;
     next.chooses_modules = choice.chooses_modules;

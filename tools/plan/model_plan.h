@@ -32,6 +32,7 @@ struct ModelAxes {
   std::vector<std::int32_t> tensor;
   std::vector<std::int32_t> context;            ///< empty: 1
   std::vector<std::int32_t> expert;             ///< empty: 1, and what divides a model's experts
+  std::vector<std::int32_t> expert_tensor;      ///< empty: as Parallelism chooses it
   std::vector<std::int32_t> micro_batch_sizes;  ///< empty: 1, 2 and 4
   std::vector<RecomputeChoice> recomputes{
       {Recompute::kNone}, {Recompute::kSelective, true}, {Recompute::kFull}};
@@ -72,6 +73,8 @@ class ModelPlanner {
  private:
   std::vector<Configuration> shapes_of(const Configuration& parallel) const;
   std::vector<Configuration> parallelisms() const;
+  /// Divides the experts of each configuration in all ways that were asked for.
+  std::vector<Configuration> with_expert_ranks(std::vector<Configuration> configurations) const;
   std::int32_t expert_split(const Configuration& parallel) const;
 
   PredictInputs inputs_;

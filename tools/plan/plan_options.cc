@@ -154,6 +154,12 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               {"--ep,--expert-model-parallel-size",
                "expert-parallel ranks (default: all that divide the experts)", "NUMBERS"},
               axes.expert);
+  add_numbers(app,
+              {"--etp,--expert-tensor-parallel-size",
+               "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
+               "--cp, else 1)",
+               "NUMBERS"},
+              axes.expert_tensor);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
   add_recompute_axes(app, axes);
@@ -274,7 +280,7 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   expect_no_microbatches(app, question);
   expect_one_cost_source(question.predict);
   expect_sizes(question.axes);
-  for (const char* flag : {"--cp", "--recompute", "--overlap"})
+  for (const char* flag : {"--cp", "--etp", "--recompute", "--overlap", "--schedules"})
     if (app.count(flag) > 0) question.given.emplace_back(flag);
   question.words = app.given_words(flags);
 }

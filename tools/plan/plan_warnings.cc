@@ -179,10 +179,15 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
       has_experts && std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
         return plan.configuration.expert_tensor > 1;
       });
+  const bool splits_stages = std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
+    return plan.configuration.shape.ranks > 1;
+  });
+  const bool may_split_output = splits_stages && flags.shape.profile == Profile::kNone;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--etp", "1 (experts whole on their ranks)", divides_experts},
       {"--recompute", "none,selective,full", !names_modules(flags.model.runtime)},
+      {"--schedules", "all,vocab (the output layer split over all ranks)", may_split_output},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},

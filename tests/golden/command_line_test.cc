@@ -45,12 +45,13 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
 
 TEST(CommandLine, ExplainsFlagsOfFrameworks) {
   const Case cases[] = {
-      {"simulate 1f1b --pp 4 -m 8 --zero-stage 2", 2,
-       "no flag is called '--zero-stage'; here it is '--zero'"},
-      {"simulate 1f1b --pp 4 -m 8 --no_overlap_grad_reduce", 2,
-       "here it is '--grad-reduction serial'"},
-      {"simulate 1f1b --pp 4 -m 8 --sequence-parallel", 2,
-       "it is on; '--no-sequence-parallel' switches"},
+      {"simulate 1f1b --pp 4 -m 8 --num-layers 32 --lr 1e-4 --tp-comm-overlap --lr=2", 2,
+       "no flag is called '--num-layers'; it is the model's: '--model' takes the config.json of "
+       "any "
+       "(Hugging Face); nor is '--lr', '--tp-comm-overlap' ('bubblescope simulate --help' shows"},
+      {"simulate 1f1b --pp 4 -m 8 --a --b1 --c --d --e --f1 --h1", 2,
+       "nor is '--b1', '--c', '--d', '--e' and 2 more ("},
+      {"simulate 1f1b --pp 4 -m 8 --bf16=true", 2, "no flag is called '--bf16'"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,
        "no runtime is called 'ddp'; plain PyTorch is closest to 'fsdp', with '--zero 0'"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,

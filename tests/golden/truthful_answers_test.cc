@@ -244,6 +244,22 @@ TEST_F(TruthfulAnswers, MegatronIsToldWhatThePredictionAssumes) {
   expect_says(plan + "--zero 2", 0, "also have ZeRO stage 2 (Megatron-FSDP)");
 }
 
+// They say all but the schedule, the model, the devices and the ranks of data.
+TEST_F(TruthfulAnswers, ArgumentsForMegatronAreReadBack) {
+  const std::string job = " --model llama3-8b --gpu h100";
+  for (const std::string flags : {"1f1b", "1f1b --gradients bf16 --recompute full",
+                                  "1f1b --zero 1 --micro-batch-size 2", "interleaved --vpp 2"}) {
+    const std::string plan =
+        "plan --gpus 16 --global-batch-size 64 --pp 4 --tp 2" + job + " --schedules " + flags;
+    const Json best = read_report(plan)["plans"][0];
+    const std::string written = run_command(plan + " --format megatron --top 1").output;
+    std::string words = written.substr(written.find('\n') + 1);
+    words.pop_back();  // the end of the line
+    const std::string step = "simulate " + best["schedule"].get<std::string>() + job + " --dp 2 ";
+    EXPECT_EQ(read_report(step + words)["makespan_ns"], best["step_ns"]) << words;
+  }
+}
+
 TEST_F(TruthfulAnswers, ErrorsOfFlagsThatRepeatNameThem) {
   expect_says("simulate 1f1b --pp 2 -m 2 --slow 1:1.5", 2,
               "--slow: '1:1.5' names no key; write rank=...,factor=...");

@@ -152,6 +152,24 @@ std::string with_given_name(const std::string& message, const std::vector<std::s
   return message;
 }
 
+/// "; nor '--lr' and 3 more": the flags among the words, each once, but for the first one.
+std::string list_flags(const std::vector<std::string>& words, const std::string& first) {
+  constexpr std::size_t kMaxNames = 4;
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.starts_with("--") && name != first &&
+        std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  std::string text;
+  for (std::size_t at = 0; at < std::min(names.size(), kMaxNames); ++at)
+    text += (at == 0 ? "; nor is '" : ", '") + names[at] + "'";
+  if (names.size() > kMaxNames)
+    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
+  return text;
+}
+
 /// The library's message about a flag that is given twice or lacks its value, in plain words.
 std::string reword(const std::string& message) {
   if (const std::size_t at = message.find(": At Most 1 required"); at != message.npos)
@@ -225,12 +243,25 @@ void CommandFlags::accept_old_name(const std::string& old_name, const std::strin
   parser_->name_of_old_name[old_name] = name;
 }
 
-/// The word with the name that its flag has now, if it is a renamed one: "--ragged=5%".
-std::string CommandFlags::current_name(const std::string& word) const {
-  const std::string flag = word.substr(0, word.find('='));
-  const auto renamed = parser_->name_of_old_name.find(flag);
-  if (renamed == parser_->name_of_old_name.end()) return word;
-  return renamed->second + word.substr(flag.size());
+/// The words with the command's own flags instead of renamed ones ("--ragged=5%") and of those of
+/// frameworks.
+std::vector<std::string> CommandFlags::current_words(const std::vector<std::string>& words) const {
+  const auto is_known = [this](std::string_view flag) { return find(flag) != nullptr; };
+  std::vector<std::string> current;
+  for (const std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    const auto renamed = parser_->name_of_old_name.find(flag);
+    std::optional<std::vector<std::string>> theirs;
+    if (renamed != parser_->name_of_old_name.end())
+      theirs = {renamed->second + word.substr(flag.size())};
+    else if (flag.starts_with("--") && !is_known(flag))
+      theirs = translate_framework_flag(word, is_known);
+    if (theirs)
+      current.insert(current.end(), theirs->begin(), theirs->end());
+    else
+      current.push_back(word);
+  }
+  return current;
 }
 
 void CommandFlags::set_heading(const std::string& text) { parser_->heading = text; }
@@ -314,7 +345,8 @@ void CommandFlags::refuse_unknown_flag() const {
   if (!word.starts_with('-')) throw Error("one word too many: '" + word + "'" + help + "explains)");
   std::string hint = explain_framework_flag(word, known);
   if (hint.empty()) hint = suggestion(nearest_names(word, known));
-  throw Error("no flag is called '" + word + "'" + hint + help + "shows them all)");
+  throw Error("no flag is called '" + word + "'" + hint + list_flags(left, word) + help +
+              "shows them all)");
 }
 
 /// The library would take the next flag for the value that a flag lacks: "--svg --cap=8".
@@ -341,8 +373,7 @@ void CommandFlags::expect_values(const std::vector<std::string>& words) const {
 bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
-  std::vector<std::string> named;
-  for (const std::string& word : words) named.push_back(current_name(word));
+  std::vector<std::string> named = current_words(words);
   add_flags_to_parser(named);
   expect_values(named);
   std::reverse(named.begin(), named.end());  // the order that CLI11 expects

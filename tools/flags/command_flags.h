@@ -110,7 +110,7 @@ class CommandFlags {
   struct Parser;
   void refuse_unknown_flag() const;
   void expect_values(const std::vector<std::string>& words) const;
-  std::string current_name(const std::string& word) const;
+  std::vector<std::string> current_words(const std::vector<std::string>& words) const;
   const CommandFlag* find(std::string_view flag) const;
   void add_flags_to_parser(const std::vector<std::string>& words);
   CommandFlag* keep(const std::string& name, CommandFlag::Make make);

@@ -179,13 +179,12 @@ double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
   const bool flash2 = gpu.generation == "ampere" || on_.assumptions.flash_attention_2 > 0;
-  double full_rate = gpu.peak_flops * kernels.fraction;
+  double full_rate = gpu.peak_flops * kernels.fraction * on_.assumptions.attention_quality;
   if (flash2 && gpu.generation != "ampere") full_rate /= kGainOverFlash2;
   if (flash2 && gpu.generation == "blackwell") full_rate = std::min(full_rate, kFlash2OnBlackwell);
   const double of_head =
       estimate_head_share(on_.model.head_size, flash2 ? kHalfHeadOfFlash2 : kernels.half_head);
-  const double rate = full_rate * on_.assumptions.attention_quality * blocks /
-                      (blocks + kernels.half_blocks) * of_head;
+  const double rate = full_rate * blocks / (blocks + kernels.half_blocks) * of_head;
   return flops / rate * 1e9 * on_.assumptions.slowdown;
 }
 

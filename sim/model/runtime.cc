@@ -158,6 +158,14 @@ double assumed_value(const ModelOnDevices& on, std::string_view name) {
   return find_assumption(name).get(on);
 }
 
+CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu) {
+  CostAssumptions assumed = runtime.assumptions;
+  if (!runtime.torch_attention || gpu.generation != "blackwell") return assumed;
+  assumed.flash_attention_2 = 0;
+  assumed.attention_quality = 1;  // another was measured with flash attention 2
+  return assumed;
+}
+
 bool names_modules(const std::string& runtime) {
   const RuntimeDef* const known = Registry<RuntimeDef>::instance().find(runtime);
   return known != nullptr && known->names_modules;

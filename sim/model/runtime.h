@@ -21,15 +21,20 @@ struct RuntimeDef {
   std::string summary;
   std::string source;  ///< where its rules come from
   CostAssumptions assumptions = {};
-  std::int32_t zero_stage = 1;  ///< unless another is chosen
-  bool pytorch = false;         ///< Parallelism::pytorch
-  Bytes logit_bytes = 4;        ///< Parallelism::logit_bytes
-  std::string errors_of = {};   ///< runtime whose published errors apply to it; empty: its own
-  bool names_modules = false;   ///< whether it recomputes modules by Megatron-Core's names
-  bool host_limited = false;    ///< whether hosts limited some of its published dense runs
+  std::int32_t zero_stage = 1;   ///< unless another is chosen
+  bool pytorch = false;          ///< Parallelism::pytorch
+  Bytes logit_bytes = 4;         ///< Parallelism::logit_bytes
+  std::string errors_of = {};    ///< runtime whose published errors apply to it; empty: its own
+  bool names_modules = false;    ///< whether it recomputes modules by Megatron-Core's names
+  bool host_limited = false;     ///< whether hosts limited some of its published dense runs
+  bool torch_attention = false;  ///< whether attention is PyTorch's scaled_dot_product_attention
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;
+
+/// The runtime's assumptions on a device. On Blackwell, PyTorch's attention prefers the kernels of
+/// cuDNN to flash attention 2 (check_prefer_cudnn_attention in its sdp_utils.cpp).
+CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu);
 
 /// RuntimeDef::names_modules of a runtime; false for an unknown one.
 bool names_modules(const std::string& runtime);

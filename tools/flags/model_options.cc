@@ -156,7 +156,7 @@ void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
   const RuntimeDef& runtime =
       find_known<RuntimeDef>(options.runtime, "runtime", explain_framework(options.runtime));
   on.runtime = runtime.name;
-  on.assumptions = runtime.assumptions;
+  on.assumptions = assumptions_on(runtime, on.gpu);
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);
   on.parallel.pytorch = runtime.pytorch;
   on.parallel.logit_bytes = runtime.logit_bytes;

@@ -188,14 +188,16 @@ const RuntimeRegistrar kDeepSpeed{[] {
   return def;
 }};
 const RuntimeRegistrar kFsdp{[] {
-  return RuntimeDef{"fsdp",
-                    {},
-                    "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
-                    "PyTorch FSDP, torch.nn.functional.cross_entropy",
-                    fsdp(),
-                    3,
-                    true,
-                    14};
+  RuntimeDef def{"fsdp",
+                 {},
+                 "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
+                 "PyTorch FSDP, torch.nn.functional.cross_entropy",
+                 fsdp(),
+                 3,
+                 true,
+                 14};
+  def.torch_attention = true;
+  return def;
 }};
 /// Its loss is flash attention's fused cross-entropy, unless a configuration says otherwise.
 const RuntimeRegistrar kLlmFoundry{[] {
@@ -222,7 +224,7 @@ const RuntimeRegistrar kNemoAutomodel{[] {
       6};
 }};
 const RuntimeRegistrar kTorchtitan{[] {
-  return RuntimeDef{
+  RuntimeDef def{
       "torchtitan",
       {},
       "torchtitan with torch.compile, since 2025: FSDP2, fused kernels and loss, every second "
@@ -231,6 +233,8 @@ const RuntimeRegistrar kTorchtitan{[] {
       torchtitan(),
       3,
       true};
+  def.torch_attention = true;
+  return def;
 }};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/gpu_layers.h"
 #include "exec/runtime/execute.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/runtime/execute.h"
 #include "exec/training/verification.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/gpu_job.h"
 #include "exec/gpu/host/pool_dry_run.h"
 #include "exec/runtime/execute.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/gpu/host/activation_pool.h"
+#include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/version_plan.h"
 #include "sim/analysis/memory_curve.h"
 #include "sim/ir/error.h"

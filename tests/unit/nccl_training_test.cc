@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "exec/gpu/host/device_memory.h"
 #include "exec/nccl/nccl_place.h"
 #include "exec/runtime/execute.h"
 #include "exec/training/training_identity.h"

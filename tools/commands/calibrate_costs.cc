@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/calibration/calibrate.h"
+#include "exec/gpu/host/device_memory.h"
 #include "sim/model/stage_kinds.h"
 #include "tools/commands/calibrate_contention.h"
 #include "tools/commands/calibrate_copies.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/gpu/host/precision.h"
 #include "tools/commands/calibrate_contention.h"
 
 namespace bubblescope::tools {

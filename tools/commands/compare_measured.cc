@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "exec/gpu/host/device_memory.h"
 #include "sim/ir/bytes_text.h"
 #include "tools/commands/measured_spread.h"
 #include "tools/commands/measurement_json.h"

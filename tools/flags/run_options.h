@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "exec/gpu/host/job.h"
+#include "exec/gpu/host/device_options.h"
 #include "exec/training/training.h"
 #include "sim/ir/units.h"
 #include "tools/flags/checkpoint_options.h"

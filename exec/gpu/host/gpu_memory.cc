@@ -1,5 +1,6 @@
 // Predicts the activation memory of a stage on a device.
-#include "exec/gpu/host/job.h"
+#include "exec/gpu/host/device_memory.h"
+#include "exec/gpu/host/precision.h"
 
 namespace bubblescope::exec {
 

@@ -2,17 +2,16 @@
 // a Work to call; backends that enqueue work on devices create it from the job.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "exec/gpu/attention_grid.h"
+#include "exec/gpu/host/device_options.h"
 #include "exec/gpu/host/epilogue.h"
 #include "exec/gpu/host/gpu_activity.h"
-#include "exec/gpu/host/place_ranks.h"
-#include "exec/gpu/host/precision.h"
 #include "exec/runtime/backend.h"
 #include "exec/training/resumable_training.h"
 #include "exec/training/training.h"
@@ -20,15 +19,6 @@
 #include "sim/ir/valid_schedule.h"
 
 namespace bubblescope::exec {
-
-struct DeviceOptions {
-  Share share = Share::kGreen;
-  bool graph = false;  ///< from the third step on, a step is one launch of a graph
-  Precision precision = Precision::kFloat32;
-  Attention attention = Attention::kSoftmax;
-  std::optional<Epilogue> epilogue = {};  ///< empty: fused in bfloat16, separate in float32
-  bool activity = false;                  ///< record kernels and copies with a profiler
-};
 
 /// Copies only the durations.
 struct JobRequest {
@@ -67,20 +57,5 @@ struct Job {
   /// are not recorded.
   std::function<StepActivity(std::int64_t step, const Timeline& timeline)> activity;
 };
-
-/// The bytes that each op of a training adds to its rank's memory on a device, per stage.
-MemoryModel device_training_memory(const Schedule& schedule, const TrainingOptions& options,
-                                   const DeviceOptions& device);
-
-/// A step that was run or predicted.
-struct TimedProgram {
-  const ValidSchedule& schedule;
-  const Program& program;
-  const Timeline& timeline;
-};
-
-/// Predicts PoolUse::peak of every rank in such a step.
-std::vector<Bytes> predict_pool_bytes(const TimedProgram& step, const TrainingOptions& options,
-                                      const DeviceOptions& device);
 
 }  // namespace bubblescope::exec

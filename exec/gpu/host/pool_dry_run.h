@@ -4,7 +4,10 @@
 
 #include <vector>
 
-#include "exec/gpu/host/job.h"
+#include "exec/gpu/host/device_options.h"
+#include "exec/training/serial_training.h"
+#include "sim/ir/schedule.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope::exec {
 

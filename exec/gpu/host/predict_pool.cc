@@ -1,6 +1,7 @@
 // Predicts the peak of every pool for a given Timeline.
 #include <algorithm>
 
+#include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/memory_tracker.h"
 #include "exec/gpu/host/pool_dry_run.h"
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/gpu/host/gpu.h"
 #include "exec/mpi/mpi_transport.h"
 #include "exec/nccl/choose_device.h"
@@ -172,8 +173,11 @@ Job start_nccl(const JobRequest& job, BackendRequest request) {
 
 const BackendRegistrar nccl_registrar{[] {
   return BackendDef{
-      "nccl",         {},        "one process per GPU, started by torchrun, srun or mpirun", {},
-      join_processes, start_nccl};
+      "nccl", {}, "one process per GPU, started by torchrun, srun or mpirun", {}, join_processes};
+}};
+
+const DeviceBackendRegistrar nccl_device_registrar{[] {
+  return DeviceBackendDef{"nccl", {}, start_nccl};
 }};
 
 }  // namespace

@@ -8,7 +8,6 @@
 //   rank 1: reason kFailure, blocked at 1F2, which awaits 0F2
 #pragma once
 
-#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -18,7 +17,6 @@
 #include <vector>
 
 #include "exec/runtime/limits.h"
-#include "exec/runtime/message_time.h"
 #include "exec/runtime/processes.h"
 #include "exec/runtime/rank_result.h"
 #include "exec/runtime/ready_queue.h"
@@ -57,34 +55,18 @@ struct BackendRequest {
   std::optional<ReadyPolicy> policy = {};  ///< nullopt: ranks keep their order
 };
 
-class KernelBench;
-// Their values belong to devices and trainings, so they are defined in exec/gpu/host/job.h.
-struct Job;
-struct JobRequest;
-struct DeviceOptions;
-
-/// An entry of the registry of backends.
+/// An entry of the registry of backends. Those that enqueue work on devices have one in the
+/// registry of exec/gpu/host/device_backend.h as well.
 struct BackendDef {
   std::string name;
   std::vector<std::string> aliases;
   std::string summary;  ///< one line for `list backends`
-  /// Makes a backend whose work runs on the host. The Program is not copied. Throws Error.
+  /// Makes a backend whose work runs on the host; empty for those that enqueue it on devices. The
+  /// Program is not copied. Throws Error.
   std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make;
   /// Connects to the other processes. Empty for backends that run all ranks in one process. Throws
   /// Error.
   std::function<std::unique_ptr<Processes>(const Limits& limits)> join = {};
-  /// Used in place of `make` by backends that enqueue work on devices; `request.work` is empty.
-  /// Throws Error.
-  std::function<Job(const JobRequest& job, BackendRequest request)> start = {};
-  /// Measures messages of several sizes between this many ranks. Only with `start`; may be empty.
-  /// Throws Error.
-  std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
-      time_messages = {};
-  /// The same for copies to host memory. Empty if activations are not offloaded to the host.
-  std::function<std::vector<MessageTime>(std::int32_t ranks, const DeviceOptions& device)>
-      time_host_copies = {};
-  /// Opens a device, to time its kernels alone. Only with `start`; may be empty. Throws Error.
-  std::function<std::unique_ptr<KernelBench>()> open_bench = {};
 };
 
 using BackendRegistrar = Registrar<BackendDef>;

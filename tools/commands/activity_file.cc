@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/runtime/backend.h"
+#include "exec/gpu/host/device_backend.h"
 #include "sim/ir/error.h"
 #include "tools/commands/exports.h"
 #include "traces/files/csv_string.h"
@@ -118,7 +118,7 @@ void expect_activity(const std::string& path, const std::string& backend) {
   if (!is_csv(path) && !is_trace(path))
     throw Error("--activity " + path + ": write .csv, or .json for a Chrome trace");
   expect_folder(path);
-  if (!exec::find_backend(backend).start)
+  if (exec::find_device_backend(backend) == nullptr)
     throw Error("--activity: the backend " + backend + " has no device; use --backend cuda");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/calibrate_gpu.h"
 #include "tools/commands/exports.h"
@@ -59,7 +60,7 @@ struct Calibrated {
 bool needs_middle_stages(const Request& request, const Schedule& schedule) {
   return request.finds_middle_stages && schedule.stages() == 2 && schedule.shape.ranks == 2 &&
          schedule.shape.microbatches % 2 == 0 && request.run.work == WorkKind::kTransformer &&
-         !exec::find_backend(request.run.backend).start;
+         exec::find_device_backend(request.run.backend) == nullptr;
 }
 
 std::vector<Calibrated> load(const std::vector<std::string>& names, const Request& request) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/calibration/copies_program.h"
+#include "exec/gpu/host/device_backend.h"
 #include "sim/ir/recompute.h"
 
 namespace bubblescope::tools {
@@ -67,7 +68,7 @@ CopyEvidence measure_copies(const ValidSchedule& moved, const Measurement& measu
     const std::int32_t rank = moved->rank_of_stage[at];
     if (!by_host && !offloads_to_rank(moved, rank)) evidence.stages[at] = {};  // the middle rank
   }
-  const exec::BackendDef& backend = exec::find_backend(context.run.backend);
+  const exec::DeviceBackendDef& backend = *exec::find_device_backend(context.run.backend);
   const auto& time = by_host ? backend.time_host_copies : backend.time_messages;
   evidence.by_size = time(moved->shape.ranks, context.run.device);
   return evidence;
@@ -86,7 +87,8 @@ void set_copy_times(std::vector<StageEntry>& stages, const CopyEvidence& evidenc
 }
 
 bool can_move(const Schedule& schedule, const RunContext& context) {
-  return exec::find_backend(context.run.backend).time_host_copies &&
+  const exec::DeviceBackendDef* const backend = exec::find_device_backend(context.run.backend);
+  return backend != nullptr && backend->time_host_copies &&
          context.run.work == WorkKind::kTransformer && !schedule.forward_only &&
          schedule.shape.slices == 1 && schedule.weights.empty();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/calibration/calibrate.h"
+#include "exec/gpu/host/device_backend.h"
 #include "exec/gpu/host/device_memory.h"
 #include "sim/model/stage_kinds.h"
 #include "tools/commands/calibrate_contention.h"
@@ -52,7 +53,7 @@ std::vector<StageEntry> stage_costs(const exec::Calibration& calibration, const 
 /// The memory of a transformer's ops; empty if nothing is trained.
 MemoryModel measured_memory(const Schedule& schedule, const RunOptions& run) {
   if (run.work != WorkKind::kTransformer) return {};
-  const bool on_device = static_cast<bool>(exec::find_backend(run.backend).start);
+  const bool on_device = exec::find_device_backend(run.backend) != nullptr;
   return on_device ? exec::device_training_memory(schedule, run.training, run.device)
                    : exec::training_memory(schedule, run.training);
 }
@@ -86,7 +87,8 @@ CalibratedCosts with_messages_or_contention(CalibratedCosts costs,
   if (request.contention && measurements[0].ranks_per_device > 1)
     return with_contention(std::move(costs), measurements, request.context);
   const auto& message = costs.measured.calibration.message;
-  if (!exec::find_backend(run.backend).time_messages || !message) return costs;
+  const exec::DeviceBackendDef* const backend = exec::find_device_backend(run.backend);
+  if (backend == nullptr || !backend->time_messages || !message) return costs;
   const Nanos effective = message->mean;
   return with_messages(std::move(costs), {collect_observations(measurements), {}, 1, effective},
                        measurements[0].step.schedule, run);

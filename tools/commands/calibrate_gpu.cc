@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "exec/calibration/measure_gemms.h"
-#include "exec/gpu/host/job.h"
+#include "exec/gpu/host/device_backend.h"
 #include "exec/training/host_bench.h"
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
@@ -28,16 +28,18 @@ std::string find_preset(const std::string& name) {
       name, suggestion(nearest_names(name, registry))));
 }
 
-std::unique_ptr<exec::KernelBench> open_bench(const exec::BackendDef& backend) {
-  if (backend.open_bench) return backend.open_bench();
-  if (!backend.start && !backend.join) return exec::open_host_bench();
+/// `devices` is null for a backend whose work runs on the host.
+std::unique_ptr<exec::KernelBench> open_bench(const std::string& backend,
+                                              const exec::DeviceBackendDef* devices) {
+  if (devices != nullptr && devices->open_bench) return devices->open_bench();
+  if (devices == nullptr && !exec::find_backend(backend).join) return exec::open_host_bench();
   throw Error("calibrate --gpu measures one device of one process; give --backend cuda or cpu");
 }
 
 /// Latency and rate of copies to the host, between the two largest sizes.
-std::optional<Link> measure_host_link(const exec::BackendDef& backend) {
-  if (!backend.time_host_copies) return std::nullopt;
-  const std::vector<exec::MessageTime> times = backend.time_host_copies(1, {});
+std::optional<Link> measure_host_link(const exec::DeviceBackendDef* devices) {
+  if (devices == nullptr || !devices->time_host_copies) return std::nullopt;
+  const std::vector<exec::MessageTime> times = devices->time_host_copies(1, {});
   const exec::MessageTime& most = times.back();
   const exec::MessageTime& less = times[times.size() - 2];
   if (most.nanos <= less.nanos) return std::nullopt;
@@ -61,8 +63,8 @@ void report(const traces::MeasuredGpu& gpu) {
 std::string calibrate_gpu(const CalibrateGpuRequest& request) {
   traces::MeasuredGpu gpu;
   gpu.like = find_preset(request.like);
-  const exec::BackendDef& backend = exec::find_backend(request.backend);
-  const std::unique_ptr<exec::KernelBench> bench = open_bench(backend);
+  const exec::DeviceBackendDef* const devices = exec::find_device_backend(request.backend);
+  const std::unique_ptr<exec::KernelBench> bench = open_bench(request.backend, devices);
   const exec::MeasuredKernels measured =
       exec::measure_kernels(*bench, static_cast<Nanos>(request.seconds * 1e9));
   gpu.measured_on = bench->device;
@@ -71,11 +73,11 @@ std::string calibrate_gpu(const CalibrateGpuRequest& request) {
     gpu.reachable_flops = std::max(gpu.reachable_flops, gemm.flops_per_second);
   // A host has no stated peak, and none but a host reaches more than it states.
   const double stated = Registry<GpuDef>::instance().find(gpu.like)->gpu.peak_flops;
-  if (!backend.open_bench || gpu.reachable_flops > stated) gpu.peak_flops = gpu.reachable_flops;
+  if (devices == nullptr || gpu.reachable_flops > stated) gpu.peak_flops = gpu.reachable_flops;
   if (bench->memory > 0) gpu.memory = bench->memory;
   gpu.memory_bytes_per_second =
       measured.copied_bytes_per_second / CostAssumptions{}.memory_efficiency;
-  gpu.host = measure_host_link(backend);
+  gpu.host = measure_host_link(devices);
   report(gpu);
   return traces::write_gpu(gpu);
 }

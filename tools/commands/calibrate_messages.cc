@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/gpu/host/precision.h"
 #include "tools/commands/calibrate_contention.h"
 
@@ -71,10 +72,11 @@ CostTable with_message(CostTable table, const MessageEvidence& evidence) {
 
 CalibratedCosts with_messages(CalibratedCosts costs, MessageEvidence evidence,
                               const Schedule& schedule, const RunOptions& run) {
-  const auto& time_messages = exec::find_backend(run.backend).time_messages;
+  const exec::DeviceBackendDef* const backend = exec::find_device_backend(run.backend);
   evidence.bytes = message_bytes(schedule, run);
-  if (time_messages && evidence.bytes > 0 && schedule.shape.ranks > 1)
-    evidence.by_size = time_messages(schedule.shape.ranks, run.device);
+  if (backend != nullptr && backend->time_messages && evidence.bytes > 0 &&
+      schedule.shape.ranks > 1)
+    evidence.by_size = backend->time_messages(schedule.shape.ranks, run.device);
   costs.table = with_message(std::move(costs.table), evidence);
   MessageSamples& samples = costs.measured.messages.emplace();
   samples.by_size = evidence.by_size;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "exec/runtime/backend.h"
+#include "exec/gpu/host/device_backend.h"
 #include "sim/engine/ready_units.h"
 #include "sim/ir/error.h"
 #include "sim/ir/reorder_ranks.h"
@@ -95,9 +95,8 @@ Nanos find_tie_wait(const Program& program, const std::vector<Nanos>& durations)
 void expect_policy_runs(const Schedule& schedule, const RunContext& context) {
   const std::optional<ReadyPriority> policy = context.inputs.config().policy;
   if (!policy) return;
-  const exec::BackendDef& def = exec::find_backend(context.run.backend);
-  if (def.start)
-    throw Error("--policy: the backend " + def.name +
+  if (const auto* const on_device = exec::find_device_backend(context.run.backend))
+    throw Error("--policy: the backend " + on_device->name +
                 " enqueues whole steps before they run, so that its ranks keep their order; leave "
                 "--policy out, or take --backend cpu or mpi");
   if (context.run.work == WorkKind::kTransformer && *policy == ReadyPriority::kPath)

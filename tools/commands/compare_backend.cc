@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/training/expect_trainable.h"
 #include "sim/predict/choose_lowering.h"
 #include "tools/commands/calibrate_costs.h"
@@ -50,7 +51,7 @@ bool lacks_costs(const MeasuredComparison& request) {
 /// Costs can be measured beside the schedules where all of them have the same ranks, and ranks do
 /// not share a device.
 void expect_calibratable(const std::vector<ComparedRow>& rows, const MeasuredComparison& request) {
-  const exec::BackendDef& def = exec::find_backend(request.context.run.backend);
+  const std::string& backend = request.context.run.backend;
   const ShapeOptions& shape = request.context.inputs.flags().shape;
   const bool is_one_shape =
       shape.ranks && shape.microbatches &&
@@ -58,7 +59,7 @@ void expect_calibratable(const std::vector<ComparedRow>& rows, const MeasuredCom
         return !row.step || (row.step->schedule->shape.ranks == *shape.ranks &&
                              row.step->schedule->shape.slices == 1);
       });
-  if (!def.start && is_one_shape) return;
+  if (exec::find_device_backend(backend) == nullptr && is_one_shape) return;
   throw Error(fmt::format(
       "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
       "calibrate{} -o costs.json', with the flags of the transformer, then --costs costs.json",

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/gpu/host/gpu_environment.h"
 #include "tools/command.h"
 #include "tools/commands/measured_job.h"
@@ -60,7 +61,8 @@ exec::Job start_job(const ValidSchedule& schedule, const Program& program, const
     request.training = &run.training;
   else
     request.durations = price(program, costs);
-  return exec::find_backend(run.backend).start(request, make_backend_request({}, context));
+  const exec::DeviceBackendDef& backend = *exec::find_device_backend(run.backend);
+  return backend.start(request, make_backend_request({}, context));
 }
 
 Measurement measure(const ValidSchedule& schedule, const Program& program,

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/runtime/host.h"
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
@@ -47,7 +48,7 @@ MeasuredJob::MeasuredJob(const ValidSchedule& schedule, const Program& program,
   measurement_.work = to_string(context.run.work);
   measurement_.device = describe_device(context.processes);
   std::function<void()> after_step;
-  if (def.start) {
+  if (exec::find_device_backend(context.run.backend) != nullptr) {
     job_.emplace(start_job(step.schedule, step.program, step.models.costs, context));
     measurement_.device = job_->device;
     measurement_.ranks_per_device = job_->ranks_per_device;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "exec/runtime/backend.h"
+#include "exec/gpu/host/device_backend.h"
 #include "tools/command.h"
 #include "tools/errors.h"
 #include "tools/flags/choice.h"
@@ -134,7 +134,7 @@ void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& optio
         "time");
   if (options.work != WorkKind::kTransformer)
     warn_of_unused(app, kTrainingHeading, "without --work transformer");
-  if (!exec::find_backend(options.backend).start)
+  if (exec::find_device_backend(options.backend) == nullptr)
     warn_of_unused(app, kDeviceHeading, "on the backend " + options.backend);
 }
 

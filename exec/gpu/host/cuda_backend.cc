@@ -2,6 +2,7 @@
 // needs CUDA is in a module that is loaded here, so that the program starts without a driver.
 #include <utility>
 
+#include "exec/gpu/host/device_backend.h"
 #include "exec/gpu/host/gpu.h"
 #include "exec/gpu/host/gpu_bench.h"
 #include "exec/gpu/host/gpu_job.h"
@@ -24,15 +25,13 @@ std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& devi
 }
 
 const BackendRegistrar registrar{[] {
-  return BackendDef{"cuda",
-                    {"gpu"},
-                    "all ranks in one process, streams of one or several GPUs",
-                    {},
-                    {},
-                    start_cuda,
-                    time_messages,
-                    time_host,
-                    [] { return open_gpu_bench(open_gpu()); }};
+  return BackendDef{
+      "cuda", {"gpu"}, "all ranks in one process, streams of one or several GPUs", {}};
+}};
+
+const DeviceBackendRegistrar device_registrar{[] {
+  return DeviceBackendDef{"cuda",        {},        start_cuda,
+                          time_messages, time_host, [] { return open_gpu_bench(open_gpu()); }};
 }};
 
 }  // namespace

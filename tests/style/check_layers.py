@@ -1,4 +1,4 @@
-"""Fails on an #include that crosses a room's border.
+"""Fails on an #include that crosses a room's border, and on a type that is declared ahead of an include that would.
 
     check_layers.py ROOT         prints every forbidden include in the tree, exit 1 if there is any
     check_layers.py --self-test  plants includes and sees to it that exactly the bad ones are found
@@ -7,6 +7,7 @@
 import re
 
 import checks
+from check_types import NO_CODE, definitions
 
 # The folders that each folder may include.
 FOLDERS = {
@@ -76,6 +77,9 @@ SIM_FORBIDDEN = re.compile(
     r"|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/.*)$"
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+AHEAD = re.compile(r"^(?:struct|class|enum class) (\w+)(?: : [\w:]+)?;", re.MULTILINE)
+# Types that are passed through a room that does not look into them: the file, and the type.
+PASSED_THROUGH = {("traces/files/trace_format.h", "NameRules")}
 
 
 def fault(path, quote, header):
@@ -107,7 +111,17 @@ def check(root):
     """(files read, faults as text) of the tree at `root`."""
     faults = []
     sources = checks.read_sources(root)
+    homes = {}  # type -> the header that defines it
     for path, text in sources.items():
+        if path.endswith(".h") and not path.startswith("tests/"):
+            homes.update({name: path for _, name in definitions(text)})
+    for path, text in sources.items():
+        for name in AHEAD.findall(NO_CODE.sub(" ", text)):
+            home = homes.get(name, path)
+            # Tests may have types of the same names.
+            reason = None if path.startswith("tests/") else fault(path, '"', home)
+            if reason and (path, name) not in PASSED_THROUGH:
+                faults.append(f"{path}: declares {name} of {home}; {reason}")
         if path.endswith(".h") and "#pragma once" not in text:
             faults.append(f"{path}: lacks #pragma once")
         for quote, header in INCLUDE.findall(text):
@@ -149,6 +163,10 @@ exec/gpu/device/a.h <cuda.h> | exec/nccl/a.cu <nccl.h> | exec/mpi/a.cc <mpi.h> |
 
 def self_test():
     checks.expect_faults(check, [{"sim/a.h": "struct A {};\n"}], 1)  # a header that counts twice
+    defined = {"exec/gpu/host/a.h": "#pragma once\nnamespace bubblescope::exec {\nstruct A {};\n}\n"}
+    ahead = "#pragma once\nnamespace bubblescope::exec {\nstruct A;\n}\n"
+    checks.expect_faults(check, [{**defined, "exec/runtime/b.h": ahead}, {**defined, "sim/ir/b.cc": ahead}], 1)
+    checks.expect_faults(check, [{**defined, "exec/nccl/b.h": ahead}, {**defined, "tests/b.h": ahead}], 0)
     for lines, expected in ((BAD, 1), (GOOD, 0)):
         planted = [line.split() for line in lines.replace("|", "\n").splitlines() if line.strip()]
         checks.expect_faults(check, [{path: f"#pragma once\n#include {header}\n"} for path, header in planted], expected)

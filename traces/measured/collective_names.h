@@ -1,11 +1,30 @@
-// Knows collectives by their names.
+// Knows collectives by their names, however these are spelled: all-gather, reduce_scatter,
+// AllReduce.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <string_view>
 
 namespace bubblescope::traces {
 
-/// Whether a name says that it is a collective: all-gather, reduce_scatter, AllReduce and the like.
-bool is_named_like_collective(const std::string& name);
+/// The operation of a collective.
+enum class CollectiveKind : std::uint8_t {
+  kOther,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+};
+
+/// By the name of a kernel ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)") or of an annotation
+/// ("gloo:all_reduce").
+CollectiveKind classify_collective(std::string_view name);
+
+/// "all-reduce"; "other collectives" for kOther.
+std::string_view name_of(CollectiveKind kind);
+
+/// Whether a name says that it is a collective, be its operation known or not.
+bool is_named_like_collective(std::string_view name);
 
 }  // namespace bubblescope::traces

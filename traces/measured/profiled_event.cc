@@ -5,7 +5,6 @@
 #include <array>
 #include <cctype>
 #include <string>
-#include <utility>
 
 namespace bubblescope::traces {
 
@@ -67,33 +66,6 @@ std::optional<Activity> classify_activity(std::string_view category, std::string
     if (has("Launch") && !has("HostFunc")) return Activity::kLaunch;  // those run on the host
   }
   return {};
-}
-
-CollectiveKind classify_collective(std::string_view name) {
-  using Word = std::pair<std::string_view, CollectiveKind>;
-  constexpr std::array<Word, 5> kWords{{{"allreduce", CollectiveKind::kAllReduce},
-                                        {"allgather", CollectiveKind::kAllGather},
-                                        {"reducescatter", CollectiveKind::kReduceScatter},
-                                        {"alltoall", CollectiveKind::kAllToAll},
-                                        {"broadcast", CollectiveKind::kBroadcast}}};
-  std::string letters = words_of(name);
-  std::erase(letters, ' ');
-  const auto found = std::find_if(kWords.begin(), kWords.end(), [&](const Word& word) {
-    return letters.find(word.first) != letters.npos;
-  });
-  return found == kWords.end() ? CollectiveKind::kOther : found->second;
-}
-
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kOther: return "other collectives";
-    case CollectiveKind::kAllReduce: return "all-reduce";
-    case CollectiveKind::kAllGather: return "all-gather";
-    case CollectiveKind::kReduceScatter: return "reduce-scatter";
-    case CollectiveKind::kAllToAll: return "all-to-all";
-    case CollectiveKind::kBroadcast: return "broadcast";
-  }
-  return "";
 }
 
 CollectiveGroup classify_group(std::string_view description) {

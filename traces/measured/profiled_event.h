@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "sim/ir/units.h"
+#include "traces/measured/collective_names.h"
 
 namespace bubblescope::traces {
 
@@ -34,16 +35,6 @@ enum class Activity : std::uint8_t {
   kMessageKernel,  ///< NCCL's send and receive
 };
 
-/// The operation of a collective.
-enum class CollectiveKind : std::uint8_t {
-  kOther,
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kBroadcast,
-};
-
 /// The ranks of a collective: those that share an op, such as tensor-parallel ranks, or others.
 enum class CollectiveGroup : std::uint8_t { kUnknown, kOfOp, kOfReplicas };
 
@@ -63,13 +54,6 @@ struct ProfiledEvent {
 
 /// Classifies an event; nullopt where it does not matter to a pipeline.
 std::optional<Activity> classify_activity(std::string_view category, std::string_view name);
-
-/// By the name of a kernel ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)") or of an annotation
-/// ("gloo:all_reduce").
-CollectiveKind classify_collective(std::string_view name);
-
-/// "all-reduce"; "other collectives" for kOther.
-std::string_view name_of(CollectiveKind kind);
 
 /// By the description of a process group ("mesh_tp", "DATA_PARALLEL_GROUP_WITH_CP").
 CollectiveGroup classify_group(std::string_view description);

@@ -26,6 +26,10 @@ std::string words_of(const std::string& description) {
   return words + " ";
 }
 
+bool has_rank(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 /// The groups of this kind that contain `rank`. Groups over several kinds ("..._AND_...") do not
 /// count.
 std::vector<const ProcessGroup*> find_groups(const ChromeEvents& events, std::int64_t rank,
@@ -35,24 +39,24 @@ std::vector<const ProcessGroup*> find_groups(const ChromeEvents& events, std::in
     const std::string words = words_of(group.description);
     const bool is_kind = words.find(mesh) != words.npos || words.find(megatron) != words.npos;
     const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
-    const bool is_member =
-        std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
-    if (is_kind && !is_mixed && is_member) found.push_back(&group);
+    if (is_kind && !is_mixed && has_rank(group.ranks, rank)) found.push_back(&group);
   }
   return found;
 }
 
-/// The first of them, or null.
-const ProcessGroup* find_group(const ChromeEvents& events, std::int64_t rank, const char* mesh,
-                               const char* megatron) {
-  const auto groups = find_groups(events, rank, mesh, megatron);
+/// Null if it has none.
+const ProcessGroup* find_tensor_group(const ChromeEvents& events, std::int64_t rank) {
+  const auto groups = find_groups(events, rank, " tp ", " tensor model ");
   return groups.empty() ? nullptr : groups.front();
 }
 
+std::vector<const ProcessGroup*> find_data_groups(const ChromeEvents& events, std::int64_t rank) {
+  return find_groups(events, rank, " dp ", " data parallel ");
+}
+
 /// A process that ran several layouts has data-parallel groups of each: one of a single rank says
-/// nothing where there is another.
-const ProcessGroup* find_data_group(const ChromeEvents& events, std::int64_t rank) {
-  const auto groups = find_groups(events, rank, " dp ", " data parallel ");
+/// nothing where there is another. Null without any.
+const ProcessGroup* choose_data_group(const std::vector<const ProcessGroup*>& groups) {
   for (const ProcessGroup* group : groups)
     if (group->ranks.size() > 1) return group;
   return groups.empty() ? nullptr : groups.front();
@@ -81,10 +85,6 @@ const ProcessGroup* find_pipeline(const ChromeEvents& events, std::int64_t rank)
     for (const auto& [ranks, _] : events.peers)
       if (parse_ranks(ranks) == group->ranks) return group;
   return groups.empty() ? nullptr : groups.front();
-}
-
-bool has_rank(const std::vector<std::int64_t>& ranks, std::int64_t rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
 /// Throws Error where the rank exchanges messages with others than its pipeline's, in a group that
@@ -125,22 +125,13 @@ std::int32_t position(const ProcessGroup& group, std::int64_t rank) {
                                    group.ranks.begin());
 }
 
-/// Counts the pipelines of the job. A rank's data-parallel peers are in as many pipelines. Without
-/// such a group, the ranks outside of the pipeline are replicas, or share its ops.
-void count_replicas(const ChromeEvents& events, std::int64_t rank, ProfilePlace& place) {
-  for (const ProcessGroup& group : events.groups) {
-    const bool is_member =
-        std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
-    const std::string words = words_of(group.description);
-    const bool is_data =
-        words.find(" dp ") != words.npos || words.find(" data parallel ") != words.npos;
-    const bool is_mixed = words.find(" and ") != words.npos || words.find(" with ") != words.npos;
-    if (is_member && is_data && !is_mixed)
-      place.replicas = std::max<std::int64_t>(place.replicas, std::ssize(group.ranks));
-  }
-  const ProcessGroup* const tensor = find_group(events, rank, " tp ", " tensor model ");
-  if (place.replicas == 0 && tensor == nullptr)
-    place.outsiders = std::max<std::int64_t>(0, events.world_size.value_or(0) - place.ranks);
+/// The number of pipelines of the job, at least: a rank's data-parallel peers are in as many. 0
+/// without such a group.
+std::int64_t count_replicas(const std::vector<const ProcessGroup*>& data_groups) {
+  std::int64_t replicas = 0;
+  for (const ProcessGroup* group : data_groups)
+    replicas = std::max<std::int64_t>(replicas, std::ssize(group->ranks));
+  return replicas;
 }
 
 /// The process whose calls or launches were recorded; events of a device have the device's number
@@ -162,16 +153,20 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
   const std::int64_t rank = *events.distributed_rank;
   place.rank = rank_of(rank, file);
   place.process = find_process(events);
-  if (const ProcessGroup* tensor = find_group(events, rank, " tp ", " tensor model "))
-    place.is_tensor_peer = position(*tensor, rank) > 0;
-  if (const ProcessGroup* data = find_data_group(events, rank))
+  const ProcessGroup* tensor = find_tensor_group(events, rank);
+  if (tensor != nullptr) place.is_tensor_peer = position(*tensor, rank) > 0;
+  const std::vector<const ProcessGroup*> data_groups = find_data_groups(events, rank);
+  if (const ProcessGroup* data = choose_data_group(data_groups))
     place.data_rank = position(*data, rank);
   const ProcessGroup* pipeline = find_pipeline(events, rank);
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
   if (!pipeline) return place;
   expect_peers_in(*pipeline, events, rank, file);
   place.rank = position(*pipeline, rank);
-  count_replicas(events, rank, place);
+  place.replicas = count_replicas(data_groups);
+  // Without groups, the ranks outside of the pipeline are replicas, or share its ops.
+  if (place.replicas == 0 && tensor == nullptr)
+    place.outsiders = std::max<std::int64_t>(0, events.world_size.value_or(0) - place.ranks);
   for (const std::int64_t peer : pipeline->ranks) {
     const std::int32_t peer_rank = rank_of(peer, file);
     place.replica = std::min(place.replica.value_or(peer_rank), peer_rank);

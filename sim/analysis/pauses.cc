@@ -64,7 +64,7 @@ std::vector<Nanos> find_limits(const ObservedStep& step, const std::vector<Gap>&
 
 /// Whether a profiler recorded the step, but none of its messages.
 bool lacks_messages(const ObservedStep& step) {
-  if (!step.timeline.is_imported || step.timeline.source == "csv") return false;
+  if (!step.timeline.may_lack_messages) return false;
   for (InstructionId id = 0; id < step.program.size(); ++id)
     if (is_message(step.program.instructions[id]) && step.duration_of(id) > 0) return false;
   return true;

@@ -22,6 +22,8 @@ struct Timeline {
   std::vector<Nanos> uncontended = {};
   /// Whether a profiler recorded it, so that ops may have waited for what the Program does not say.
   bool is_imported = false;
+  /// Whether messages that take no time may have taken some that was not recorded.
+  bool may_lack_messages = false;
   /// Per instruction, how long its lane rests before it, even if all that it waits for has ended
   /// (price_gaps() in sim/model/cost_model.h); empty: not at all, or not known.
   std::vector<Nanos> gaps = {};

@@ -111,7 +111,7 @@ TEST(Causes, APauseIsNoMessageThatWasNotRecorded) {
   Timeline timeline =
       delay(step, [](const Instruction& one) { return is_op(one, "3F4") ? 150 : 0; });
   timeline.is_imported = true;
-  timeline.source = "chrome";
+  timeline.may_lack_messages = true;
   const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
   const CauseReport report = find_causes(steps);
   EXPECT_EQ(find(report, CauseKind::kCommunication), nullptr);

@@ -174,7 +174,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   const auto move_all = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
-  if (trace.source.empty()) trace.source = further.source;
+  if (trace.source.name.empty()) trace.source = further.source;
   move_all(trace.steps, further.steps);
   move_all(trace.recorders, further.recorders);
   move_all(trace.ops, further.ops);

@@ -16,6 +16,7 @@
 #include "traces/files/device_place.h"
 #include "traces/files/observed_work.h"
 #include "traces/files/step_facts.h"
+#include "traces/files/trace_source.h"
 
 namespace bubblescope::traces {
 
@@ -77,7 +78,7 @@ struct Remarks {
 
 /// The content of one or several files: whole steps, or single ops for assemble_steps().
 struct ObservedTrace {
-  std::string source;  ///< "kineto", "nsys", "chrome"; of whole steps, each Timeline has its own
+  TraceSource source;  ///< of ops; of whole steps, each Timeline has its own
   std::vector<MeasuredStep> steps;
   std::vector<Recorder> recorders;
   std::vector<ObservedOp> ops;

@@ -60,13 +60,12 @@ class StepLabels {
 
 /// The last stage sends to no one, unless the trace of a further rank is missing.
 std::optional<std::string> describe_missing_rank(const DraftStep& draft,
-                                                 const std::string& source) {
+                                                 const TraceSource& source) {
   const std::int32_t last = draft.step.schedule->stages() - 1;
   const auto leaves_last_rank = [&](const ObservedOp& message) {
     const OpKind kind = message.op.kind;
-    // Waiting for a message was inferred, not observed. Megatron-LM's calls include those of the
-    // last stage, which send nothing; StragglerAnalysis' slices do not.
-    const bool was_sent = source == "chrome" || (!message.chunk && message.numbered);
+    // Waiting for a message was inferred, not observed.
+    const bool was_sent = source.has_only_sent_messages || (!message.chunk && message.numbered);
     return was_sent && !message.may_hold_waiting && !message.is_inferred &&
            message.op.stage == last &&
            (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
@@ -260,7 +259,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   if (missing) remarks.faults.insert(remarks.faults.begin(), *missing);
   const ReplicaClocks clocks = find_clocks(ordered.drafts, numbers.ranks, trace);
   remarks = with_clocks(std::move(remarks), clocks, labels);
-  if (trace.source == "nsys" || trace.source == "kineto")
+  if (trace.source.may_begin_apart)
     add_sentence(remarks.doubts, describe_large_shift(clocks, ordered.drafts));
   AssembledSteps assembled{std::move(whole)};
   assembled.lacks_replicas = placed.lacks_replicas;
@@ -279,7 +278,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   }
   if (placed.has_assigned_ranks)
     add_sentence(remarks.doubts, describe_missing_neighbours(assembled.steps));
-  if (trace.source != "csv")  // which is what was simulated
+  if (!trace.source.has_true_zeros)
     add_sentence(remarks.doubts, describe_empty_op(assembled.steps));
   assembled.remarks = with_corrections(std::move(remarks), ordered.corrections);
   return assembled;

@@ -205,13 +205,14 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
   CutLanes cut = cut_overlaps(std::move(lanes), where);
-  ValidSchedule schedule = order_of(cut.lanes, trace.source, where);
+  ValidSchedule schedule = order_of(cut.lanes, trace.source.name, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
   draft.messages = std::move(ops.messages);
   draft.corrections = std::move(cut.corrections);
   for (const auto& [rank, _] : missing) draft.step.missing_ranks.push_back(rank);
-  draft.step.timeline.source = trace.source;
+  draft.step.timeline.source = trace.source.name;
   draft.step.timeline.is_imported = true;
+  draft.step.timeline.may_lack_messages = !trace.source.has_true_zeros;
   const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);
   draft.step.program = lower_measured(draft.step.schedule, has_late_results, where);
   draft.step.timeline = time_computes(draft);

@@ -76,7 +76,7 @@ class Reader {
   }
 
   ObservedTrace read() && {
-    trace_.source = "chrome";
+    trace_.source = {.name = "chrome", .has_only_sent_messages = true};
     number_replicas();
     for (const ChromeSlice& slice : events_.slices) add(slice);
     if (trace_.ops.empty()) refuse();

@@ -79,7 +79,7 @@ ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMat
         slices.empty() ? find_unannotated_ops(profile) : find_annotated_ops(profile, slices),
         profile);
   }
-  trace.source = "kineto";
+  trace.source = {.name = "kineto", .may_begin_apart = true};
   if (named.doubt) trace.remarks.doubts.push_back(file + ": " + *named.doubt);
   return trace;
 }

@@ -33,7 +33,7 @@ class NsysReader {
   explicit NsysReader(const TraceInput& input) : path_(input.path), names_(input.rules) {}
 
   ObservedTrace read() && {
-    trace_.source = "nsys";
+    trace_.source = {.name = "nsys", .may_mark_steps = true, .may_begin_apart = true};
     recording_ = read_nsys(path_, [this](std::string_view name) { return matters(name); });
     std::map<std::int64_t, std::vector<HostRange>> of_process;
     for (const HostRange& range : recording_.ranges)

@@ -88,7 +88,7 @@ class SpanReader {
   explicit SpanReader(const TraceInput& input) : path_(input.path), text_(input.text) {}
 
   ObservedTrace read() && {
-    trace_.source = "otel";
+    trace_.source = {.name = "otel"};
     while (!text_.empty()) {
       const std::size_t end = object_end();
       if (const std::string_view object = strip(text_.substr(0, end)); !object.empty())

@@ -49,7 +49,7 @@ std::optional<std::int64_t> StepMarks::step_at(Nanos time) const {
 }
 
 ObservedTrace use_step_marks(ObservedTrace trace) {
-  if (trace.source != "nsys") return trace;
+  if (!trace.source.may_mark_steps) return trace;
   const bool all_marked =
       std::all_of(trace.ops.begin(), trace.ops.end(),
                   [](const ObservedOp& observed) { return observed.mark.has_value(); });

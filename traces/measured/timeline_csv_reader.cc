@@ -99,7 +99,7 @@ bool has_other_readers(const std::vector<ObservedOp>& ops) {
 
 ObservedTrace read_timeline_csv(const TraceInput& input) {
   ObservedTrace trace;
-  trace.source = "csv";
+  trace.source = {.name = kCsvSource, .has_true_zeros = true};
   std::set<std::string_view> left_out;
   std::map<std::int32_t, std::int32_t> recorder_of_rank;
   std::string_view rest = input.text;

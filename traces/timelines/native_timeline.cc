@@ -288,6 +288,9 @@ TimelineFile parse_timeline(std::string_view text, const std::string& file) {
   result.timeline.source = root.at("source").text();
   if (const auto imported = root.find("imported"))
     result.timeline.is_imported = imported->boolean();
+  // A csv has all messages of its step, which its file need not say.
+  result.timeline.may_lack_messages =
+      result.timeline.is_imported && result.timeline.source != kCsvSource;
   if (const auto breakdown = root.find("breakdown")) result.timeline.breakdown = breakdown->text();
   result.program.ranks = result.schedule->shape.ranks;
   result.program.lanes = read_lanes(root.at("lanes"), result.program.ranks);

@@ -19,6 +19,7 @@
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/empty_ops.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/outer_works.h"
@@ -57,26 +58,6 @@ class StepLabels {
   std::set<std::int32_t> replicas_;
   std::set<std::int64_t> numbers_;
 };
-
-/// The last stage sends to no one, unless the trace of a further rank is missing.
-std::optional<std::string> describe_missing_rank(const DraftStep& draft,
-                                                 const TraceSource& source) {
-  const std::int32_t last = draft.step.schedule->stages() - 1;
-  const auto leaves_last_rank = [&](const ObservedOp& message) {
-    const OpKind kind = message.op.kind;
-    // Waiting for a message was inferred, not observed.
-    const bool was_sent = source.has_only_sent_messages || (!message.chunk && message.numbered);
-    return was_sent && !message.may_hold_waiting && !message.is_inferred &&
-           message.op.stage == last &&
-           (kind == OpKind::kSendForward || kind == OpKind::kRecvBackward);
-  };
-  const auto found = std::find_if(draft.messages.begin(), draft.messages.end(), leaves_last_rank);
-  if (found == draft.messages.end()) return {};
-  return fmt::format(
-      "{} is a message with stage {}, which no trace runs: the trace of its rank is missing, and "
-      "what waits for it is reported as waiting for no rank",
-      to_string(found->op), last + 1);
-}
 
 /// Clocks may start anywhere, but the ops of one trace lie within days.
 void expect_times(const ObservedTrace& trace) {
@@ -253,7 +234,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   Remarks remarks = trace.remarks;
   remarks.notes.insert(remarks.notes.end(), ordered.notes.begin(), ordered.notes.end());
   std::optional<std::string> missing =
-      describe_missing_rank(ordered.drafts.begin()->second, trace.source);
+      describe_unrun_last_stage(ordered.drafts.begin()->second, trace.source);
   add_sentence(remarks.notes, missing);
   if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
   if (missing) remarks.faults.insert(remarks.faults.begin(), *missing);

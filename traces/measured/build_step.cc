@@ -59,16 +59,6 @@ bool sends_after_pairs(const std::vector<std::vector<ObservedOp>>& lanes,
   return any;
 }
 
-/// The ranks without an op, and the stages that they must have run; empty where nothing shows them.
-StagesByRank find_missing(const std::vector<ObservedOp>& computes, std::int32_t ranks) {
-  StagesByRank known;
-  for (const ObservedOp& observed : computes) known[observed.recorder].insert(observed.op.stage);
-  if (std::ssize(known) == ranks) return {};
-  StagesByRank missing = complete_placement(known, ranks).value_or(StagesByRank{});
-  for (const auto& [rank, _] : known) missing.erase(rank);
-  return missing;
-}
-
 /// Calls visit(id, observed) for every compute op. A rank's ops have the same order in its lane and
 /// in its schedule.
 template <class Visit>
@@ -198,7 +188,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   const std::string where = label.empty() ? file : file + ": " + label;
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
   ops = number_microbatches(std::move(ops));
-  const StagesByRank missing = find_missing(ops.computes, ranks);
+  const StagesByRank missing = find_unrecorded_stages(ops.computes, ranks);
   expect_ops_beside_messages(ops.messages, missing, where);
   const std::vector<ObservedOp> stand_ins = make_stand_ins(ops.computes, missing);
   ops.computes.insert(ops.computes.end(), stand_ins.begin(), stand_ins.end());

@@ -15,6 +15,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/missing_ends.h"
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/time_span.h"
 
@@ -91,58 +92,6 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
     ends = std::move(common);
   }
   return {ends.begin(), ends.end()};
-}
-
-bool has_chunks(const ObservedTrace& trace) {
-  return std::any_of(trace.ops.begin(), trace.ops.end(),
-                     [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; });
-}
-
-/// In 1F1B the last rank runs one forward before its first backward, and each rank before it one
-/// more. With one stage per rank, others (ZB-H2) differ by more from rank to rank, but the last one
-/// need not run a second forward either.
-ObservedTrace report_missing(ObservedTrace trace, const std::vector<std::int32_t>& warmups) {
-  if (warmups.back() == 1) return trace;
-  const bool one_apart =
-      std::adjacent_find(warmups.begin(), warmups.end(), [](std::int32_t left, std::int32_t right) {
-        return left != right + 1;
-      }) == warmups.end();
-  if (one_apart)
-    trace.remarks.faults.push_back(fmt::format(
-        "the last of the ranks runs {} forwards before its first backward, where the last stage "
-        "runs one: {} trace(s) of further ranks are missing",
-        warmups.back(), warmups.back() - 1));
-  else if (!has_chunks(trace))
-    trace.remarks.doubts.push_back(fmt::format(
-        "the last of the ranks runs {} forwards before its first backward, where the last stage "
-        "needs one: traces of further ranks seem to be missing",
-        warmups.back()));
-  return trace;
-}
-
-bool goes_upstream(OpKind message) {
-  return message == OpKind::kRecvForward || message == OpKind::kSendBackward;
-}
-
-/// The first stage receives no activation and sends no gradient; the last one receives no gradient
-/// and sends no activation. With several chunks per rank, only the first stage's place is certain.
-ObservedTrace report_messages_at_ends(ObservedTrace trace) {
-  std::int32_t last = 0;
-  for (const Recorder& recorder : trace.recorders) last = std::max(last, recorder.rank.value_or(0));
-  const bool one_chunk = !has_chunks(trace);
-  for (const ObservedOp& observed : trace.ops) {
-    if (!is_message(observed.op.kind) || observed.is_inferred) continue;
-    const std::int32_t rank = trace.recorders[observed.recorder].rank.value_or(0);
-    const bool upstream = goes_upstream(observed.op.kind);
-    const bool at_first = rank == 0 && upstream && observed.chunk.value_or(0) == 0;
-    const bool at_last = rank == last && !upstream && one_chunk;
-    if (!at_first && !at_last) continue;
-    trace.remarks.faults.push_back(fmt::format(
-        "rank {} {} the rank {} it, which has no trace; give the traces of all ranks", rank,
-        is_send(observed.op.kind) ? "sends to" : "receives from", at_first ? "before" : "after"));
-    break;
-  }
-  return trace;
 }
 
 /// Sorts recorders by their first forwards; false unless each begins after the one before ended.
@@ -244,7 +193,7 @@ ObservedTrace place_works(ObservedTrace trace) {
 RankedTrace rank_recorders(ObservedTrace trace) {
   if (trace.recorders.size() < 2) return {std::move(trace)};
   RankedTrace joined = join_pipelines(std::move(trace));
-  if (joined.has_assigned) return {report_messages_at_ends(std::move(joined.trace)), true};
+  if (joined.has_assigned) return {note_messages_beyond_ends(std::move(joined.trace)), true};
   trace = take_free_ranks(std::move(joined.trace));
   if (!all_ranks_open(trace)) return {std::move(trace)};
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
@@ -274,8 +223,8 @@ RankedTrace rank_recorders(ObservedTrace trace) {
     trace.remarks.faults.push_back(*std::move(open));
     return {std::move(trace), true};
   }
-  if (differ) trace = report_missing(std::move(trace), warmups);
-  return {report_messages_at_ends(std::move(trace)), true};
+  if (differ) trace = note_missing_last_ranks(std::move(trace), warmups);
+  return {note_messages_beyond_ends(std::move(trace)), true};
 }
 
 }  // namespace bubblescope::traces

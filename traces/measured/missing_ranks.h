@@ -1,4 +1,6 @@
-// Finds the ranks of a job whose traces were not given.
+// Finds the ranks of a job whose traces were not given, by what the files state. Where they state
+// too little, the ends of the pipeline show it (missing_ends.h), or the delays between neighbours
+// (missing_neighbours.h). Stand-ins take the place of ranks that are known (stand_ins.h).
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,15 @@ class StandIns {
 
 }  // namespace
 
+StagesByRank find_unrecorded_stages(const std::vector<ObservedOp>& computes, std::int32_t ranks) {
+  StagesByRank known;
+  for (const ObservedOp& observed : computes) known[observed.recorder].insert(observed.op.stage);
+  if (std::ssize(known) == ranks) return {};
+  StagesByRank missing = complete_placement(known, ranks).value_or(StagesByRank{});
+  for (const auto& [rank, _] : known) missing.erase(rank);
+  return missing;
+}
+
 std::vector<ObservedOp> make_stand_ins(const std::vector<ObservedOp>& computes,
                                        const StagesByRank& missing) {
   if (computes.empty() || missing.empty()) return {};

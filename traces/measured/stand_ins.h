@@ -2,6 +2,7 @@
 // ranks still make a step, under their own numbers. No report shows them.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "traces/files/trace_format.h"
@@ -9,10 +10,14 @@
 
 namespace bubblescope::traces {
 
+/// The ranks without an op, and the stages that they must have run; empty where nothing shows them.
+/// `computes` are the compute ops of one step, whose `recorder` is their rank.
+StagesByRank find_unrecorded_stages(const std::vector<ObservedOp>& computes, std::int32_t ranks);
+
 /// Returns the ops of these stages, in an order that the ranks can have run: each is at the time at
 /// which its input ended on a stage that was recorded, or, if there is none, at which its reader
 /// began. Kinds and micro-batches are those of the nearest stage that was recorded. `computes` are
-/// the compute ops of one step, whose `recorder` is their rank.
+/// those of find_unrecorded_stages().
 std::vector<ObservedOp> make_stand_ins(const std::vector<ObservedOp>& computes,
                                        const StagesByRank& missing);
 

@@ -176,11 +176,41 @@ PlacedOps without_incomplete_replicas(PlacedOps placed) {
   return placed;
 }
 
+/// Sentences and corrections that came up on the way from ops to steps, for gather_remarks().
+struct Findings {
+  std::vector<std::string> left_out = {};       ///< steps
+  std::optional<std::string> unrun_stage = {};  ///< a message with a stage that no trace runs
+  std::vector<std::string> clocks = {};         ///< how they were corrected
+  std::optional<std::string> large_shift = {};  ///< of a clock
+  std::optional<std::string> missing_neighbour = {};
+  std::optional<std::string> empty_op = {};
+  Corrections corrections = {};  ///< in all steps, also in those that are left out
+};
+
+/// Adds what was found to the remarks of a trace. A rank without a trace makes the report one of
+/// some ranks: `missing_ranks` says which it is, if that is known, else the stage that none runs.
+Remarks gather_remarks(Remarks remarks, const Findings& found,
+                       const std::optional<std::string>& missing_ranks) {
+  const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& sentences) {
+    to.insert(to.end(), sentences.begin(), sentences.end());
+  };
+  append(remarks.notes, found.left_out);
+  add_sentence(remarks.notes, found.unrun_stage);
+  append(remarks.notes, found.clocks);
+  add_sentence(remarks.doubts, found.large_shift);
+  add_sentence(remarks.doubts, found.missing_neighbour);
+  add_sentence(remarks.doubts, found.empty_op);
+  if (missing_ranks)
+    remarks.faults.insert(remarks.faults.begin(), describe_report_of_some(*missing_ranks));
+  else if (found.unrun_stage)
+    remarks.faults.insert(remarks.faults.begin(), *found.unrun_stage);
+  return with_corrections(std::move(remarks), found.corrections);
+}
+
 /// Steps in their order.
 struct OrderedSteps {
   DraftSteps drafts;
-  Corrections corrections;         ///< in all steps, also in those that are left out
-  std::vector<std::string> notes;  ///< on the steps that are left out
+  Findings found;
 };
 
 /// Orders the steps that have the maximum number of ops, if they lack no other ranks than the first
@@ -193,7 +223,7 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
   for (auto& [key, ops] : steps) {
     if (ops.computes.size() != whole) continue;
     DraftStep draft = order_step(trace, labels.of_step(key), std::move(ops), ranks);
-    ordered.corrections.add(draft.corrections);
+    ordered.found.corrections.add(draft.corrections);
     ordered.drafts.emplace(key, std::move(draft));
   }
   const DraftStep& first = ordered.drafts.begin()->second;
@@ -201,24 +231,64 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
   std::erase_if(ordered.drafts,
                 [&](const auto& draft) { return draft.second.step.missing_ranks != missing; });
   if (others > 0)
-    ordered.notes.push_back(fmt::format(
+    ordered.found.left_out.push_back(fmt::format(
         "{} step(s) left out: they have another number of micro-batches, or other kinds of ops, "
         "than those shown",
         others));
   if (ordered.drafts.size() + others < steps.size())
-    ordered.notes.push_back(fmt::format(
+    ordered.found.left_out.push_back(fmt::format(
         "{} step(s) left out: they do not have the {} ops of a whole one",
         steps.size() - others - ordered.drafts.size(), first.step.schedule->op_count()));
   return ordered;
 }
 
-Remarks with_clocks(Remarks remarks, const ReplicaClocks& clocks, const StepLabels& labels) {
+std::vector<std::string> describe_clocks(const ReplicaClocks& clocks, const StepLabels& labels) {
+  std::vector<std::string> notes;
   for (const auto& [replica, correction] : clocks) {
     const std::string where = labels.of_replica(replica);
     for (const std::string& note : correction.notes)
-      remarks.notes.push_back(where.empty() ? note : where + ": " + note);
+      notes.push_back(where.empty() ? note : where + ": " + note);
   }
-  return remarks;
+  return notes;
+}
+
+/// Adds what the steps show before their clocks are set.
+Findings with_drafts(Findings found, const DraftSteps& drafts, const ReplicaClocks& clocks,
+                     const StepLabels& labels, const TraceSource& source) {
+  found.unrun_stage = describe_unrun_last_stage(drafts.begin()->second, source);
+  found.clocks = describe_clocks(clocks, labels);
+  if (source.may_begin_apart) found.large_shift = describe_large_shift(clocks, drafts);
+  return found;
+}
+
+/// Adds what the times of all steps show.
+Findings with_times(Findings found, const std::vector<MeasuredStep>& steps,
+                    const PlacedOps& placed) {
+  if (placed.has_assigned_ranks) found.missing_neighbour = describe_missing_neighbours(steps);
+  if (!placed.trace.source.has_true_zeros) found.empty_op = describe_empty_op(steps);
+  return found;
+}
+
+struct TimedDrafts {
+  AssembledSteps assembled;
+  Corrections corrections = {};
+};
+
+/// Times the drafts, behind the steps that are assembled, and finds the works around them.
+TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
+  StepExtents extents;
+  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
+  assembled.whole_steps = find_whole_steps(assembled.works, extents);
+  assembled.outer_works = find_outer_works(assembled.works, extents, numbers.of_recorder);
+  TimedDrafts timed{std::move(assembled)};
+  for (auto& [key, draft] : drafts) {
+    SettledStep settled = time_step(std::move(draft));
+    settled.step.replica = key.first;
+    settled.step.number = key.second;
+    timed.corrections.add(settled.corrections);
+    timed.assembled.steps.push_back(std::move(settled.step));
+  }
+  return timed;
 }
 
 /// Assembles single ops, behind the steps that are whole. `missing_ranks` says which ranks have no
@@ -231,38 +301,18 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   const RankNumbers& numbers = placed.numbers;
   OrderedSteps ordered =
       order_complete_steps(std::move(placed.steps), trace, labels, numbers.ranks);
-  Remarks remarks = trace.remarks;
-  remarks.notes.insert(remarks.notes.end(), ordered.notes.begin(), ordered.notes.end());
-  std::optional<std::string> missing =
-      describe_unrun_last_stage(ordered.drafts.begin()->second, trace.source);
-  add_sentence(remarks.notes, missing);
-  if (missing_ranks) missing = describe_report_of_some(*missing_ranks);
-  if (missing) remarks.faults.insert(remarks.faults.begin(), *missing);
   const ReplicaClocks clocks = find_clocks(ordered.drafts, numbers.ranks, trace);
-  remarks = with_clocks(std::move(remarks), clocks, labels);
-  if (trace.source.may_begin_apart)
-    add_sentence(remarks.doubts, describe_large_shift(clocks, ordered.drafts));
+  Findings found =
+      with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, trace.source);
   AssembledSteps assembled{std::move(whole)};
   assembled.lacks_replicas = placed.lacks_replicas;
   assembled.works = set_clocks(std::move(placed.trace.works), clocks, numbers);
-  DraftSteps drafts = set_clocks(std::move(ordered.drafts), clocks);
-  StepExtents extents;
-  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
-  assembled.whole_steps = find_whole_steps(assembled.works, extents);
-  assembled.outer_works = find_outer_works(assembled.works, extents, numbers.of_recorder);
-  for (auto& [key, draft] : drafts) {
-    SettledStep settled = time_step(std::move(draft));
-    settled.step.replica = key.first;
-    settled.step.number = key.second;
-    ordered.corrections.add(settled.corrections);
-    assembled.steps.push_back(std::move(settled.step));
-  }
-  if (placed.has_assigned_ranks)
-    add_sentence(remarks.doubts, describe_missing_neighbours(assembled.steps));
-  if (!trace.source.has_true_zeros)
-    add_sentence(remarks.doubts, describe_empty_op(assembled.steps));
-  assembled.remarks = with_corrections(std::move(remarks), ordered.corrections);
-  return assembled;
+  TimedDrafts timed =
+      time_drafts(std::move(assembled), set_clocks(std::move(ordered.drafts), clocks), numbers);
+  found.corrections.add(timed.corrections);
+  found = with_times(std::move(found), timed.assembled.steps, placed);
+  timed.assembled.remarks = gather_remarks(std::move(placed.trace.remarks), found, missing_ranks);
+  return std::move(timed.assembled);
 }
 
 /// The steps that files have whole.

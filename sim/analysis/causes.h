@@ -32,7 +32,7 @@
 //   slow steps        All ops of some steps take longer than in the others. Each worker gets the
 //                     time that it has in those: the first steps are slow while things warm up, or
 //                     single ones are (sim/analysis/slow_steps.h).
-//   late replica      A replica begins its ops late (traces/measured/late_replicas.h).
+//   late replica      A replica begins its ops late (sim/analysis/late_replicas.h).
 //   drift             The ops that changed, of all workers or of some, take as long in the later
 //                     steps as in the earlier ones, where the speed has changed for good
 //                     (find_drift).

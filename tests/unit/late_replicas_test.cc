@@ -1,5 +1,5 @@
 // Replicas that begin late, of which only the waiting of the others remains in a trace.
-#include "traces/measured/late_replicas.h"
+#include "sim/analysis/late_replicas.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/model/schedule_def.h"
+#include "traces/measured/replica_starts.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -57,7 +58,7 @@ class Job {
   std::optional<Cause> find() const {
     std::vector<std::int64_t> numbers;
     for (std::int64_t number = 0; number < number_; ++number) numbers.push_back(number);
-    return traces::find_late_replicas(works_, steps_).find_cause(numbers);
+    return find_late_replicas(traces::find_replica_starts(works_, steps_)).find_cause(numbers);
   }
 
  private:

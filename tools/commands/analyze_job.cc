@@ -64,7 +64,7 @@ ObservedStep observe(const traces::MeasuredStep& step) {
 /// The steps with their replicas, which begin as late as `late` says; empty where some steps lack a
 /// replica.
 std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps,
-                                          const traces::LateReplicas& late = {}) {
+                                          const LateReplicas& late = {}) {
   std::map<std::int64_t, ReplicatedStep> by_number;
   for (const traces::MeasuredStep& step : steps) {
     ObservedStep& replica = by_number[step.number].emplace_back(observe(step));

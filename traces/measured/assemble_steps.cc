@@ -24,6 +24,7 @@
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/outer_works.h"
 #include "traces/measured/rank_clocks.h"
+#include "traces/measured/replica_starts.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
@@ -364,7 +365,7 @@ AssembledSteps assemble_steps(ObservedTrace trace) {
   else
     assembled = assemble_single_ops(std::move(assembled), std::move(trace));
   if (!assembled.lacks_replicas)
-    assembled.late = find_late_replicas(assembled.works, assembled.steps);
+    assembled.late = find_late_replicas(find_replica_starts(assembled.works, assembled.steps));
   return assembled;
 }
 

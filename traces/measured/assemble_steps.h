@@ -8,8 +8,8 @@
 
 #include <vector>
 
+#include "sim/analysis/late_replicas.h"
 #include "traces/files/trace_format.h"
-#include "traces/measured/late_replicas.h"
 
 namespace bubblescope::traces {
 

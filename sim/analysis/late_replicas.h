@@ -9,9 +9,19 @@
 #include <vector>
 
 #include "sim/analysis/causes.h"
-#include "traces/files/trace_format.h"
+#include "sim/ir/units.h"
 
-namespace bubblescope::traces {
+namespace bubblescope::inline sim {
+
+/// The start of one replica in one step.
+struct ReplicaStart {
+  Nanos delay = 0;           ///< from the start of its step to its ops, without collectives
+  Nanos in_collectives = 0;  ///< around its ops; the less, the later it comes to them
+  Nanos length = 0;          ///< of its step
+};
+
+/// By replica.
+using StepStarts = std::map<std::int32_t, ReplicaStart>;
 
 /// The time that a step would gain if no replica began later than the earliest one.
 struct LateStart {
@@ -30,10 +40,7 @@ struct LateReplicas {
 };
 
 /// Finds the time that every step would gain if all replicas began their ops as soon after its
-/// start as the earliest one does; collectives before the ops do not count. A step starts with its
-/// mark, or where the replica's previous step has ended, so that clocks of replicas need not agree.
-/// A replica comes to the collectives around its ops the later the less time it spends in them.
-LateReplicas find_late_replicas(const std::vector<ObservedWork>& works,
-                                const std::vector<MeasuredStep>& steps);
+/// start as the earliest one does. `steps` are those whose start is known, by number.
+LateReplicas find_late_replicas(const std::map<std::int64_t, StepStarts>& steps);
 
-}  // namespace bubblescope::traces
+}  // namespace bubblescope::inline sim

@@ -12,6 +12,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/conclusions.h"
+#include "sim/analysis/exposed_collectives.h"
 #include "sim/analysis/mean_report.h"
 #include "sim/analysis/pair_times.h"
 #include "sim/analysis/pauses.h"
@@ -23,7 +24,7 @@
 #include "tools/commands/trace_paths.h"
 #include "tools/inputs/recognize_schedule.h"
 #include "traces/measured/assemble_steps.h"
-#include "traces/measured/exposed_collectives.h"
+#include "traces/measured/exposed_times.h"
 #include "traces/measured/incomplete_steps.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
@@ -84,9 +85,9 @@ std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
 
 /// The communication outside the pipeline. A collective's own time is known only if the last
 /// replica to enter it has a trace.
-std::vector<Cause> find_exposed_collectives(const traces::AssembledSteps& read) {
+std::vector<Cause> find_exposed_causes(const traces::AssembledSteps& read) {
   if (read.lacks_replicas) return {};
-  return traces::find_exposed_collectives(read.works, read.whole_steps);
+  return find_exposed_collectives(traces::find_exposed_times(read.works, read.whole_steps));
 }
 
 /// The numbers that the trace has for the replicas, without repetition.
@@ -221,7 +222,7 @@ traces::Iterations compare_steps(const traces::AssembledSteps& read,
   iterations.slowdown = find_slowdown(replicated, works);
   const std::vector<Cause> exposed = iterations.slowdown->has_whole_steps
                                          ? find_exposed_works(*iterations.slowdown)
-                                         : find_exposed_collectives(read);
+                                         : find_exposed_causes(read);
   causes.insert(causes.end(), exposed.begin(), exposed.end());
   if (std::optional<Cause> late = find_late_cause(read)) causes.push_back(*std::move(late));
   std::stable_sort(causes.begin(), causes.end(),

@@ -1,5 +1,5 @@
 // Compares the times of collectives over ranks.
-#include "traces/measured/exposed_collectives.h"
+#include "traces/measured/exposed_times.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/ir/quantile.h"
 #include "traces/measured/collective_names.h"
 
 namespace bubblescope::traces {
@@ -32,8 +31,8 @@ std::map<std::pair<std::int64_t, std::string>, Nanos> shortest_times(
 
 }  // namespace
 
-std::vector<Cause> find_exposed_collectives(const std::vector<ObservedWork>& works,
-                                            const std::vector<WholeStep>& steps) {
+std::map<std::string, std::vector<Nanos>> find_exposed_times(const std::vector<ObservedWork>& works,
+                                                             const std::vector<WholeStep>& steps) {
   const auto shortest = shortest_times(works);
   std::map<std::string, std::vector<Nanos>> exposed;
   for (const WholeStep& step : steps)
@@ -41,17 +40,8 @@ std::vector<Cause> find_exposed_collectives(const std::vector<ObservedWork>& wor
       const auto own = shortest.find({step.step, name});
       if (own != shortest.end()) exposed[name].push_back(std::min(outside, own->second));
     }
-  std::vector<Cause> causes;
-  for (auto& [name, times] : exposed) {
-    times.resize(steps.size(), 0);  // it does not run in the other steps
-    Cause cause{CauseKind::kCommunication};
-    cause.collective = name;
-    for (const Nanos time : times) cause.saves += time / static_cast<Nanos>(times.size());
-    cause.saves_p5 = quantile(times, 5);
-    cause.saves_p95 = quantile(times, 95);
-    if (cause.saves > 0) causes.push_back(std::move(cause));
-  }
-  return causes;
+  for (auto& [_, times] : exposed) times.resize(steps.size(), 0);  // it does not run in the others
+  return exposed;
 }
 
 }  // namespace bubblescope::traces

@@ -1,0 +1,21 @@
+// Communication outside the pipeline: gradients are reduced and parameters gathered while no op of
+// the pipeline runs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/ir/units.h"
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::traces {
+
+/// By the name of a collective that says that it is one (all-gather, reduce_scatter, AllReduce and
+/// the like), its time in every step. A collective ends on all ranks together, so its shortest time
+/// on any rank is its transfer time; the rest is waiting. Only the part outside the pipeline
+/// counts. Empty if there are no whole steps.
+std::map<std::string, std::vector<Nanos>> find_exposed_times(const std::vector<ObservedWork>& works,
+                                                             const std::vector<WholeStep>& steps);
+
+}  // namespace bubblescope::traces

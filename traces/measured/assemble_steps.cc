@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -11,13 +10,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "traces/measured/build_step.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/empty_ops.h"
+#include "traces/measured/expect_one_run.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
@@ -28,7 +27,6 @@
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
-#include "traces/measured/time_span.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -59,81 +57,6 @@ class StepLabels {
   std::set<std::int32_t> replicas_;
   std::set<std::int64_t> numbers_;
 };
-
-/// Clocks may start anywhere, but the ops of one trace lie within days.
-void expect_times(const ObservedTrace& trace) {
-  constexpr Nanos kMaxTraceDuration = Nanos{100} * 24 * 3600 * 1'000'000'000;
-  if (trace.ops.empty()) return;
-  const Nanos origin = trace.ops.front().start;
-  const auto is_within_days = [origin](Nanos time) {
-    Nanos apart = 0;
-    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kMaxTraceDuration &&
-           apart >= -kMaxTraceDuration;
-  };
-  for (const ObservedOp& observed : trace.ops)
-    if (!is_within_days(observed.start) || !is_within_days(observed.end))
-      throw Error(
-          fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
-                      "correct its times, or leave it out",
-                      trace.recorders.at(static_cast<std::size_t>(observed.recorder)).where,
-                      to_string(observed.op), observed.start, observed.end, origin));
-}
-
-/// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
-void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
-  std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::int32_t>> recorders;
-  for (const ObservedOp& observed : trace.ops)
-    recorders[{observed.replica, numbers.of_recorder[observed.recorder]}].insert(observed.recorder);
-  const auto is_single = [](const auto& of_rank) { return of_rank.second.size() == 1; };
-  if (std::all_of(recorders.begin(), recorders.end(), is_single)) return;
-  using Place = std::tuple<std::int32_t, std::int32_t, std::int64_t, OpKind, std::int32_t,
-                           std::int32_t, std::int32_t>;
-  std::map<Place, std::int32_t> recorder_of;
-  for (const ObservedOp& observed : trace.ops) {
-    if (!is_compute(observed.op.kind)) continue;
-    const Op& op = observed.op;
-    const std::int32_t rank = numbers.of_recorder[observed.recorder];
-    const Place place{
-        observed.replica, rank,    observed.step, op.kind, observed.chunk.value_or(op.stage),
-        op.microbatch,    op.slice};
-    const auto [found, is_new] = recorder_of.emplace(place, observed.recorder);
-    if (is_new || found->second == observed.recorder) continue;
-    const auto where = [&](std::int32_t recorder) -> const std::string& {
-      return trace.recorders[static_cast<std::size_t>(recorder)].where;
-    };
-    throw Error(fmt::format(
-        "{} and {} both record rank {}, and both have its {} of the same step: they are of two "
-        "runs of a job, or of one rank twice; give one trace of each rank of one run",
-        where(found->second), where(observed.recorder), rank, to_string(op)));
-  }
-}
-
-/// Throws Error where replicas of one host never run at the same time.
-void expect_replicas_together(const ObservedTrace& trace) {
-  struct Extent {
-    TimeSpan times;
-    std::int32_t recorder = 0;
-  };
-  std::map<std::pair<std::string, std::int32_t>, Extent> extents;  // by host and replica
-  for (const ObservedOp& observed : trace.ops) {
-    const std::string& host = trace.recorders[static_cast<std::size_t>(observed.recorder)].host;
-    if (host.empty()) continue;
-    const Extent own{{observed.start, observed.end}, observed.recorder};
-    widen(extents.emplace(std::pair(host, observed.replica), own).first->second.times, observed);
-  }
-  for (auto next = extents.begin(); next != extents.end(); ++next) {
-    const auto one = next == extents.begin() ? next : std::prev(next);
-    if (one == next || one->first.first != next->first.first) continue;
-    const Extent& left = one->second;
-    const Extent& right = next->second;
-    if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
-    throw Error(fmt::format(
-        "{} and {} are of pipelines that never run at the same time, so they are no data-parallel "
-        "replicas but two runs; give the traces of one run",
-        trace.recorders[static_cast<std::size_t>(left.recorder)].where,
-        trace.recorders[static_cast<std::size_t>(right.recorder)].where));
-  }
-}
 
 void add_sentence(std::vector<std::string>& sentences, std::optional<std::string> sentence) {
   if (sentence) sentences.push_back(*std::move(sentence));

@@ -1,0 +1,19 @@
+// Refuses traces that one run of a job cannot have left.
+#pragma once
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/rank_numbers.h"
+
+namespace bubblescope::traces {
+
+/// Throws Error where an op lies over 100 days from the first one. Clocks may start anywhere, but
+/// the ops of one trace lie within days.
+void expect_times(const ObservedTrace& trace);
+
+/// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
+void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers);
+
+/// Throws Error where replicas of one host never run at the same time.
+void expect_replicas_together(const ObservedTrace& trace);
+
+}  // namespace bubblescope::traces

@@ -10,7 +10,7 @@
 
 #include "exec/runtime/keep_memory.h"
 #include "sim/ir/error.h"
-#include "sim/ir/registry.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/units.h"
 #include "tools/command.h"
 #include "tools/errors.h"
@@ -75,8 +75,8 @@ int dispatch(const Arguments& words) {
     if (command.name == words[0]) return command.run({words.begin() + 1, words.end()});
     names.push_back(command.name);
   }
-  const std::string nearest = find_nearest_name(words[0], names);
-  throw Error("no command is called '" + words[0] + "'" + suggestion(nearest) +
+  throw Error("no command is called '" + words[0] + "'" +
+              suggestion(nearest_names(words[0], names)) +
               " ('bubblescope --help' shows them all)");
 }
 

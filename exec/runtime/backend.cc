@@ -2,14 +2,15 @@
 #include "exec/runtime/backend.h"
 
 #include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
 
 namespace bubblescope::exec {
 
 const BackendDef& find_backend(std::string_view name) {
   const auto& registry = Registry<BackendDef>::instance();
   if (const BackendDef* def = registry.find(name)) return *def;
-  const std::string nearest = registry.nearest(name);
-  throw Error("no backend is called '" + std::string(name) + "'" + suggestion(nearest) +
+  throw Error("no backend is called '" + std::string(name) + "'" +
+              suggestion(nearest_names(name, registry)) +
               " ('bubblescope list backends' shows those of this build)");
 }
 

@@ -15,12 +15,6 @@ namespace bubblescope::inline sim {
 /// Lower case, with '_' as '-': "ZB_H1" and "zb-h1" are the same name.
 std::string normalize_name(std::string_view name);
 
-/// The known name with the smallest edit distance to a mistyped one; empty if none is close.
-std::string find_nearest_name(std::string_view name, const std::vector<std::string>& known);
-
-/// "; did you mean 'zb-h1'?" for the nearest name; empty if there is none.
-std::string suggestion(std::string_view nearest);
-
 /// A node in the list of what a program was linked with. It makes its definitions when they are
 /// first asked for, so that a program which needs none starts without them.
 template <class Def>
@@ -78,16 +72,6 @@ class Registry {
         if (normalize_name(alias) == name) return &def;
     }
     return nullptr;
-  }
-
-  /// The nearest known name or alias, for "did you mean"; empty if none is close.
-  std::string nearest(std::string_view wanted) const {
-    std::vector<std::string> known;
-    for (const Def& def : defs_) {
-      known.push_back(def.name);
-      known.insert(known.end(), def.aliases.begin(), def.aliases.end());
-    }
-    return find_nearest_name(wanted, known);
   }
 
  private:

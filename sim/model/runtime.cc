@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/range.h"
 
 namespace bubblescope::inline sim {
@@ -143,7 +144,7 @@ const Assumption& find_assumption(std::string_view name) {
     if (known.name == name) return known;
   const std::vector<std::string> names = list_assumptions();
   throw Error(fmt::format("no assumption is called '{}'{}; there are {}", name,
-                          suggestion(find_nearest_name(name, names)), fmt::join(names, ", ")));
+                          suggestion(nearest_names(name, names)), fmt::join(names, ", ")));
 }
 
 }  // namespace

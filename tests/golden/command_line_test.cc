@@ -78,7 +78,7 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"simulate 1f1b --pp 4 -m 8 --mem 1,0,0", 2, "add up to 0"},
       {"simulate 1f1b --pp 4 -m 8 --cap 1,2", 2, "--cap has 2 entries for 4 ranks"},
       {"simulate 1f1b --pp 4 -m 8 --cap 2", 1, "over --cap 2"},
-      {"simulate 1f1b --pp 4 -m 8 --profile torch", 2, "did you mean 'pytorch'?"},
+      {"simulate 1f1b --pp 4 -m 8 --profile torch", 2, "did you mean 'pytorch' or 'pytorch-2.15'?"},
       {"simulate 1f1b --pp 4 -m 8 --p2p-mode eager", 2, "eager:2"},
       {"simulate 1f1b --pp 4 -m 8 --p2p-mode eager:-1", 2, "--p2p-mode"},
       {"simulate 1f1b --pp 4 -m 8 --vpp 2", 2, "always has 1 chunk"},

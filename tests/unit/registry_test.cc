@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/nearest_names.h"
+
 namespace bubblescope::tests {
 namespace {
 
@@ -36,7 +38,7 @@ TEST(Registry, MakesItsEntriesWhenTheyAreFirstAskedFor) {
   EXPECT_EQ(registry.all()[0].name, "apple");
   EXPECT_EQ(registry.all()[2].name, "quince");
   EXPECT_EQ(registry.find("Williams"), &registry.all()[1]);
-  EXPECT_EQ(registry.nearest("aple"), "apple");
+  EXPECT_EQ(nearest_names("aple", registry), std::vector<std::string>{"apple"});
   Registry<RegisteredFruit>::instance();
   EXPECT_EQ(made_count, 3);
 }

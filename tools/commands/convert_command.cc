@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/swapped_messages.h"
 #include "sim/predict/choose_lowering.h"
@@ -33,8 +34,8 @@ constexpr const char* kConvertExample =
 const traces::ScheduleFormat& find_format(const std::string& name) {
   const auto& registry = Registry<traces::ScheduleFormat>::instance();
   if (const traces::ScheduleFormat* format = registry.find(name)) return *format;
-  const std::string nearest = registry.nearest(name);
-  throw Error("no schedule format is called '" + name + "'" + suggestion(nearest) +
+  throw Error("no schedule format is called '" + name + "'" +
+              suggestion(nearest_names(name, registry)) +
               " ('bubblescope list formats' shows them all)");
 }
 

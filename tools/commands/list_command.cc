@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "exec/runtime/backend.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/model/gpu.h"
 #include "sim/model/runtime.h"
 #include "sim/model/transformer.h"
@@ -100,7 +101,8 @@ std::vector<Entry> entries_of(const std::string& what) {
   const std::vector<std::string> known{"schedules", "formats", "profiles", "modes",
                                        "models",    "gpus",    "runtimes", "backends"};
   const bool is_singular = std::find(known.begin(), known.end(), what + "s") != known.end();
-  const std::string nearest = is_singular ? what + "s" : find_nearest_name(what, known);
+  const std::vector<std::string> nearest =
+      is_singular ? std::vector{what + "s"} : nearest_names(what, known);
   throw Error(
       "list shows schedules, formats, profiles, modes, models, gpus, runtimes or backends, not '" +
       what + "'" + suggestion(nearest));

@@ -10,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/named.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/registry.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/words.h"
@@ -44,8 +45,8 @@ Choices<Choice> choices_of(const std::array<Named<Choice>, count>& table) {
   return choices;
 }
 
-/// Adds a flag that takes one of the names, in any case; a mistyped one is answered with its
-/// nearest.
+/// Adds a flag that takes one of the names, in any case; a mistyped one is answered with the
+/// nearest ones.
 template <class Choice>
 void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
                 const std::function<void(Choice)>& set) {
@@ -55,7 +56,7 @@ void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
   add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
-    throw Error("'" + text + "' is none of " + all + suggestion(find_nearest_name(text, names)));
+    throw Error("'" + text + "' is none of " + all + suggestion(nearest_names(text, names)));
   });
 }
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/number.h"
-#include "sim/ir/registry.h"
 #include "tools/flags/words.h"
 
 namespace bubblescope::tools {
@@ -19,14 +19,12 @@ KeyValues::KeyValues(std::string_view text, std::initializer_list<const char*> k
   for (const std::string& part : split(text_, ',')) {
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
-    if (equals == std::string::npos && find_nearest_name(key, known).empty())
+    if (equals == std::string::npos && nearest_names(key, known).empty())
       throw Error(fmt::format("'{}' names no key; write {}=...", key, fmt::join(known, "=...,")));
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      const std::string nearest = find_nearest_name(key, known);
+      const std::string hint = suggestion(nearest_names(key, known));
       throw Error(fmt::format("'{}' has no key '{}'{}", text_, key,
-                              nearest.empty()
-                                  ? "; known are " + fmt::format("{}", fmt::join(known, ", "))
-                                  : "; did you mean '" + nearest + "'?"));
+                              hint.empty() ? "; known are " + join(known, ", ") : hint));
     }
     if (equals == std::string::npos || equals + 1 == part.size())
       throw Error(fmt::format("'{}' lacks the value of {}; write {}=...", text_, key, key));

@@ -29,7 +29,7 @@ RecomputeModules parse_modules(const std::string& text) {
     const Named<RecomputeModule>* known = find_named(kRecomputeModules, word);
     if (known == nullptr)
       throw Error("'" + word + "' is none of " + join(module_names(), "|") +
-                  suggestion(find_nearest_name(word, module_names())));
+                  suggestion(nearest_names(word, module_names())));
     modules.add(known->choice);
   }
   if (modules.empty()) throw Error("name at least one module, such as core_attn");
@@ -42,7 +42,7 @@ Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
   if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
   throw Error("'" + text + "' is none of none|selective|full" +
-              suggestion(find_nearest_name(text, names)));
+              suggestion(nearest_names(text, names)));
 }
 
 void add_recompute_method_option(CommandFlags& app, std::optional<RecomputeMethod>& method) {

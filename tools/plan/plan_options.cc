@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
 #include "sim/ir/registry.h"
 #include "sim/ir/shape.h"
@@ -47,7 +48,7 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
     const auto* known = find_named(kLayerSplits, normalize_name(word));
     if (!known)
       throw Error("'" + word + "' is none of " + join(names, "|") +
-                  suggestion(find_nearest_name(word, names)));
+                  suggestion(nearest_names(word, names)));
     if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
       splits.push_back(known->choice);
   }
@@ -59,7 +60,7 @@ RecomputeChoice parse_recompute_choice(const std::string& text) {
   if (name == "modules") return {Recompute::kSelective, true};
   if (const std::optional<Recompute> known = find_recompute(name)) return {*known};
   throw Error("'" + text + "' is none of none|selective|modules|full" +
-              suggestion(find_nearest_name(text, {"none", "selective", "modules", "full"})));
+              suggestion(nearest_names(text, {"none", "selective", "modules", "full"})));
 }
 
 /// Numbers of layers, of which there may be none.

@@ -2,6 +2,7 @@
 #include "traces/costs/gpu_file.h"
 
 #include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
 #include "sim/model/fit_gemm_rate.h"
 #include "traces/files/file.h"
 #include "traces/json/json_node.h"
@@ -13,9 +14,8 @@ namespace {
 const Gpu& preset_of(const JsonNode& like) {
   const auto& registry = Registry<GpuDef>::instance();
   if (const GpuDef* def = registry.find(like.text())) return def->gpu;
-  const std::string nearest = registry.nearest(like.text());
   like.refuse("no gpu is called '" + like.text() + "'" +
-              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+              suggestion(nearest_names(like.text(), registry)));
 }
 
 Link link_of(const JsonNode& node) {

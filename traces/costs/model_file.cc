@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "sim/ir/registry.h"
+#include "sim/ir/nearest_names.h"
 #include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
@@ -145,8 +145,10 @@ class ModelConfig {
     std::vector<std::string> notes = notes_;
     for (const JsonNode& member : node_.members()) {
       const std::string key = member.key();
-      const std::string near = asked_.contains(key) ? "" : find_nearest_name(key, missing);
-      if (is_typo(key, near)) notes.push_back("'" + key + "' is not read; '" + near + "' would be");
+      if (asked_.contains(key)) continue;
+      const std::vector<std::string> nearest = nearest_names(key, missing);
+      if (!nearest.empty() && is_typo(key, nearest.front()))
+        notes.push_back("'" + key + "' is not read; '" + nearest.front() + "' would be");
     }
     return notes;
   }
@@ -155,7 +157,7 @@ class ModelConfig {
   /// Abbreviations and parts of names, which are near as well, are keys of their own here, and so
   /// are names of other things, which begin otherwise.
   static bool is_typo(const std::string& key, const std::string& near) {
-    return !near.empty() && key.front() == near.front() &&
+    return key.front() == near.front() &&
            std::max(key.size(), near.size()) - std::min(key.size(), near.size()) <= 2;
   }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "sim/ir/registry.h"
+#include "sim/ir/nearest_names.h"
 #include "traces/files/quote.h"
 
 namespace bubblescope::traces {
@@ -41,10 +41,10 @@ void JsonNode::expect_keys(std::initializer_list<JsonKey> keys) const {
       return key == each.name || (each.old_name != nullptr && key == each.old_name);
     });
     if (is_known) continue;
-    const std::string nearest = find_nearest_name(key, known);
-    refuse(fmt::format("unknown key {}; {}", quote(key),
-                       nearest.empty() ? fmt::format("known are {}", fmt::join(known, ", "))
-                                       : fmt::format("did you mean '{}'?", nearest)));
+    const std::string hint = suggestion(nearest_names(key, known));
+    refuse(
+        fmt::format("unknown key {}{}", quote(key),
+                    hint.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : hint));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ir/registry.h"
+#include "sim/ir/nearest_names.h"
 #include "traces/files/quote.h"
 
 namespace bubblescope::traces {
@@ -65,13 +65,12 @@ std::optional<OpKind> find_kind(std::string_view name) {
 std::string unknown_kind(std::string_view name, CellGrammar grammar) {
   std::vector<std::string> known;
   for (int at = 0; at < kOpKinds; ++at) known.emplace_back(code(static_cast<OpKind>(at)));
-  const std::string nearest = find_nearest_name(name, known);
-  const std::string hint = nearest.empty() ? "kinds are F, B, I, W, SEND_F and so on"
-                                           : fmt::format("did you mean {}?", nearest);
+  std::string hint = suggestion(nearest_names(name, known));
+  if (hint.empty()) hint = "; kinds are F, B, I, W, SEND_F and so on";
   if (grammar == CellGrammar::kOwn)
-    return fmt::format("has the unknown kind {}; {}", quote(name), hint);
+    return fmt::format("has the unknown kind {}{}", quote(name), hint);
   return fmt::format(
-      "has the unknown kind {}; {} (known are the actions of PyTorch 2.6 to 2.15; where a later "
+      "has the unknown kind {}{} (known are the actions of PyTorch 2.6 to 2.15; where a later "
       "release wrote this, dump it there with format=\"compute_only\")",
       quote(name), hint);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/nearest_names.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
@@ -117,7 +118,7 @@ std::string render(const PythonWholeStep& step, const std::string& format,
   const traces::TimelineFormat* found = registry.find(format);
   if (found == nullptr)
     throw Error("no format of steps is called '" + format + "'" +
-                suggestion(registry.nearest(format)));
+                suggestion(nearest_names(format, registry)));
   const traces::StepRecord record = step.timed->record();
   if (found->write) return found->write(record, file);
   std::string content;

@@ -8,6 +8,7 @@
 #include "exec/gpu/host/timed_gpu_work.h"
 #include "exec/nccl/gather_limit.h"
 #include "sim/ir/error.h"
+#include "sim/ir/program_digest.h"
 
 namespace bubblescope::exec {
 
@@ -26,23 +27,9 @@ BackendRequest take_own(BackendRequest request, const Program& program, const Jo
   return request;
 }
 
-/// A hash of the Program, which must be the same in all processes.
-std::uint64_t fingerprint(const Program& program) {
-  std::uint64_t hash = 14'695'981'039'346'656'037U;
-  const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1'099'511'628'211U; };
-  mix(static_cast<std::uint64_t>(program.ranks));
-  for (const Instruction& instruction : program.instructions) {
-    for (const char letter : to_string(instruction.op)) mix(static_cast<unsigned char>(letter));
-    mix(instruction.lane);
-    mix(static_cast<std::uint64_t>(instruction.rank));
-  }
-  for (const InstructionId dependency : program.dependencies) mix(dependency);
-  return hash;
-}
-
 void expect_same_program(const Program& program, StepProtocol& protocol) {
   BlobWriter writer;
-  writer.write(fingerprint(program));
+  writer.write(digest_program(program));
   std::vector<std::uint64_t> all;
   for (const Blob& blob : protocol.gather(writer.take()))
     all.push_back(BlobReader(blob).read<std::uint64_t>());

@@ -2,7 +2,6 @@
 #include "exec/training/training_identity.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "exec/training/program_updates.h"
 #include "sim/ir/digest.h"
@@ -11,21 +10,15 @@ namespace bubblescope::exec {
 
 namespace {
 
-template <class Value>
-std::uint64_t add_values(const std::vector<Value>& values, std::uint64_t before) {
-  static_assert(std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float>);
-  return digest({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)},
-                before);
-}
-
 /// The order determines in which order gradients are added, the placement and the weight versions
 /// what they are made of.
 std::string digest_order(const Schedule& schedule) {
-  std::uint64_t all = add_values(schedule.replicas_of_stage, add_values(schedule.rank_of_stage, 0));
+  std::uint64_t all =
+      digest_values(schedule.replicas_of_stage, digest_values(schedule.rank_of_stage));
   for (const std::vector<std::int32_t>& turns : schedule.turns_of_stage)
-    all = add_values(turns, all);
+    all = digest_values(turns, all);
   for (const std::vector<std::int32_t>& inputs : schedule.graph.inputs())
-    all = add_values(inputs, add_values(std::vector{std::ssize(inputs)}, all));
+    all = digest_values(inputs, digest_values(std::vector{std::ssize(inputs)}, all));
   for (const RankOrder& ops : schedule.order) {
     std::string text;
     for (const Op& op : ops) text += to_string(op) + ' ';
@@ -35,7 +28,7 @@ std::string digest_order(const Schedule& schedule) {
     std::vector<std::int32_t> versions;
     for (const WeightUse& use : uses)
       versions.insert(versions.end(), {use.read, use.written.value_or(-1)});
-    all = add_values(versions, all);
+    all = digest_values(versions, all);
   }
   return digest_text(all);
 }
@@ -102,8 +95,8 @@ std::uint64_t digest_weights(const std::vector<Stage>& stages) {
   std::uint64_t all = 0;
   for (const Stage& stage : stages)
     for (const Matrix& weight : stage.weights) {
-      all = add_values(std::vector<std::int32_t>{weight.rows, weight.columns}, all);
-      all = add_values(weight.values, all);
+      all = digest_values(std::vector<std::int32_t>{weight.rows, weight.columns}, all);
+      all = digest_values(weight.values, all);
     }
   return all;
 }

@@ -8,11 +8,21 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace bubblescope::inline sim {
 
 /// `before` is the digest of what precedes the bytes. The same on all machines of one byte order.
 std::uint64_t digest(std::string_view bytes, std::uint64_t before = 0);
+
+/// The digest of the bytes of a vector's or an array's numbers.
+template <class Values>
+std::uint64_t digest_values(const Values& values, std::uint64_t before = 0) {
+  using Value = typename Values::value_type;
+  static_assert(std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float>);
+  return digest({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)},
+                before);
+}
 
 /// 16 hexadecimal digits.
 std::string digest_text(std::uint64_t digest);

@@ -1,11 +1,16 @@
 // Lowering and the dataflow pass, on schedules small enough to time by hand.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/program_digest.h"
 #include "sim/ir/program_draft.h"
 #include "tests/support/as_written.h"
 #include "traces/schedules/text_schedule.h"
@@ -142,6 +147,29 @@ TEST(Recompute, MustEndBeforeItsBackward) {
   auto at = starts(lowered(schedule), costs_of(schedule, 10, 10, 10, 0));
   EXPECT_EQ(at["0R0"], 10);  // it does not wait for the gradient
   EXPECT_EQ(at["1B0"], 30);
+}
+
+TEST(ProgramDigest, DiffersForEveryField) {
+  const Program program = lowered(traces::parse_schedule_text("0F0 0B0 | 1F0 1B0"));
+  const std::vector<std::function<void(Program&)>> changes{
+      [](Program& other) { ++other.ranks; },
+      [](Program& other) { ++other.lanes[0].rank; },
+      [](Program& other) { other.lanes[0].name += '2'; },
+      [](Program& other) { ++other.instructions[1].op.microbatch; },
+      [](Program& other) { ++other.instructions[1].lane; },
+      [](Program& other) { ++other.instructions[1].rank; },
+      [](Program& other) { ++other.instructions[1].peer; },
+      [](Program& other) { other.instructions[1].role = Role::kPost; },
+      [](Program& other) { ++other.dependency_begin[1]; },
+      [](Program& other) { ++other.dependencies[0]; }};
+  std::set<std::uint64_t> digests{digest_program(program)};
+  for (const auto& change : changes) {
+    Program other = program;
+    EXPECT_EQ(digest_program(other), digest_program(program));
+    change(other);
+    digests.insert(digest_program(other));
+  }
+  EXPECT_EQ(digests.size(), 1 + changes.size());
 }
 
 }  // namespace

@@ -95,10 +95,7 @@ void MpiTransport::receive_found(MessageTag tag) {
 }
 
 Gathered MpiTransport::gather(Blob own, const ShouldAbort& should_abort) {
-  BlobWriter writer;
-  writer.write(++gathers_);
-  writer.write_all(own);
-  send_all(MessageTag::kGather, writer.take());
+  send_all(MessageTag::kGather, blob_of(++gathers_, own));
   std::vector<std::optional<Blob>> all(static_cast<std::size_t>(self().count));
   all[static_cast<std::size_t>(self().rank)] = std::move(own);
   std::vector<Message> messages = std::exchange(early_, {});

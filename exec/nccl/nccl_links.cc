@@ -54,9 +54,7 @@ BubblescopeNcclId share_id(const NcclPlace& place, StepProtocol& protocol) {
   if (place.link.self().rank == 0)
     if (const char* const error = place.nccl.get_unique_id(&id))
       throw Error(Fault::kMachine, error);
-  BlobWriter writer;
-  writer.write(id);
-  return BlobReader(protocol.gather(writer.take())[0]).read<BubblescopeNcclId>();
+  return BlobReader(protocol.gather(blob_of(id))[0]).read<BubblescopeNcclId>();
 }
 
 }  // namespace

@@ -28,10 +28,8 @@ BackendRequest take_own(BackendRequest request, const Program& program, const Jo
 }
 
 void expect_same_program(const Program& program, StepProtocol& protocol) {
-  BlobWriter writer;
-  writer.write(digest_program(program));
   std::vector<std::uint64_t> all;
-  for (const Blob& blob : protocol.gather(writer.take()))
+  for (const Blob& blob : protocol.gather(blob_of(digest_program(program))))
     all.push_back(BlobReader(blob).read<std::uint64_t>());
   const auto other =
       std::find_if(all.begin(), all.end(), [&](std::uint64_t one) { return one != all[0]; });
@@ -74,9 +72,7 @@ NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
   if (training_) training_->connect(*nccl_links_);
   step_.emplace(machine_, plan_.program, request_, make_work(job));
   await_begin();
-  BlobWriter writer;
-  writer.write(protocol_.begin()->clock.error);
-  for (const Blob& blob : protocol_.gather(writer.take()))
+  for (const Blob& blob : protocol_.gather(blob_of(protocol_.begin()->clock.error)))
     clock_error_ = std::max(clock_error_, BlobReader(blob).read<Nanos>());
 }
 

@@ -109,10 +109,8 @@ void NcclTraining::sum_replicas() const {
 }
 
 double NcclTraining::sum_losses(double part) const {
-  BlobWriter writer;
-  writer.write(part);
   double sum = 0;
-  for (const Blob& blob : protocol_.gather(writer.take())) sum += BlobReader(blob).read<double>();
+  for (const Blob& blob : protocol_.gather(blob_of(part))) sum += BlobReader(blob).read<double>();
   return sum;
 }
 

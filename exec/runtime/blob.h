@@ -53,6 +53,15 @@ Blob blob_of(const Value& value) {
   return writer.take();
 }
 
+/// A blob that holds a header and the bytes that it precedes, with their number.
+template <class Header>
+Blob blob_of(const Header& header, const Blob& payload) {
+  BlobWriter writer;
+  writer.write(header);
+  writer.write_all(payload);
+  return writer.take();
+}
+
 /// Reads values in the order in which they were written. Throws Error (Fault::kMachine) if too few
 /// bytes are left.
 class BlobReader {

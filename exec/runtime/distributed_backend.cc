@@ -17,13 +17,6 @@ struct StepHeader {
   Nanos end = 0;
 };
 
-Blob pack_output(const StepHeader& header, const Blob& payload) {
-  BlobWriter writer;
-  writer.write(header);
-  writer.write_all(payload);
-  return writer.take();
-}
-
 std::vector<std::vector<std::int32_t>> find_receivers(const Program& program, std::int32_t here) {
   std::vector<std::vector<std::int32_t>> receivers(program.size());
   for (InstructionId id = 0; id < program.size(); ++id)
@@ -84,8 +77,8 @@ void DistributedBackend::notify(InstructionId id, Nanos end) {
   const std::vector<std::int32_t>& receivers = receivers_[id];
   if (receivers.empty()) return;
   const Blob bytes =
-      pack_output(StepHeader{protocol_.step(), id, end},
-                  request_.payload_codec.pack ? request_.payload_codec.pack(id) : Blob());
+      blob_of(StepHeader{protocol_.step(), id, end},
+              request_.payload_codec.pack ? request_.payload_codec.pack(id) : Blob());
   for (const std::int32_t receiver : receivers) transport_.send(receiver, MessageTag::kStep, bytes);
 }
 

@@ -17,13 +17,6 @@ struct CopyHeader {
   InstructionId copy = 0;
 };
 
-Blob pack_copy(const CopyHeader& header, const Blob& moved) {
-  BlobWriter writer;
-  writer.write(header);
-  writer.write_all(moved);
-  return writer.take();
-}
-
 }  // namespace
 
 bool crosses_ranks(const Instruction& instruction) {
@@ -50,7 +43,7 @@ void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
   const Instruction& instruction = program_.instructions[copy];
   if (!takes_part_ || !crosses_ranks(instruction)) return;
   transport_.send(instruction.peer, MessageTag::kCopy,
-                  pack_copy({step_, copy}, payload_codec_.pack(copy)));
+                  blob_of(CopyHeader{step_, copy}, payload_codec_.pack(copy)));
   std::optional<Blob> answer;
   while (!(answer = find_answer(copy)))
     if (!wait()) return;
@@ -82,7 +75,7 @@ void RemoteCopies::take(const Message& message) {
   if (copy != nullptr && crosses_ranks(*copy) && copy->rank == message.from &&
       copy->peer == transport_.self().rank)
     return transport_.send(message.from, MessageTag::kCopy,
-                           pack_copy(header, payload_codec_.keep(header.copy, moved)));
+                           blob_of(header, payload_codec_.keep(header.copy, moved)));
   if (copy == nullptr || !crosses_ranks(*copy) || copy->rank != transport_.self().rank ||
       copy->peer != message.from)
     throw Error(Fault::kMachine,

@@ -34,9 +34,7 @@ class WarmUp {
     if (context_.run.warmup_time == 0) return false;
     const bool is_cold = is_cold_here(sm_mhz);
     if (!context_.processes.here()) return is_cold;
-    exec::BlobWriter writer;
-    writer.write(is_cold);
-    const std::vector<exec::Blob> all = context_.processes.gather(writer.take());
+    const std::vector<exec::Blob> all = context_.processes.gather(exec::blob_of(is_cold));
     return exec::BlobReader(all[0]).read<bool>();
   }
 

@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Nanos kAfterInterrupt = 400'000'000;
 /// The delay between the reports of two ranks, so that usually only the lowest rank reports.
 constexpr Nanos kTurn = 200'000'000;
 constexpr std::chrono::milliseconds kPollInterval{20};
@@ -132,7 +131,7 @@ void MpiWatchdog::watch() {
     if (now - last > kStopped) begin += now - last;  // this process itself was suspended
     last = now;
     if (!interrupted_at && limits_.is_interrupted()) interrupted_at = now + turn;
-    if (interrupted_at && now - *interrupted_at > kAfterInterrupt)
+    if (interrupted_at && now - *interrupted_at > kShortAbortGrace)
       return limits_.abandon("interrupted while MPI waited for other processes to " + call_);
     if (now - begin < limits_.timeout || now < next_check) continue;
     next_check = now + kCheckInterval;

@@ -9,6 +9,10 @@
 
 namespace bubblescope::exec {
 
+/// How long a process that is ended by Ctrl-C, or by a failure of its own, waits for the others. It
+/// must be short, because a launcher soon kills those that remain.
+inline constexpr Nanos kShortAbortGrace = 400'000'000;
+
 struct Limits {
   Nanos timeout = 30'000'000'000;  ///< how long to wait without any message or progress
   const std::atomic<bool>* interrupted = nullptr;  ///< may be null; not owned

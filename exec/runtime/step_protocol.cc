@@ -10,10 +10,9 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// The time to wait for answers after an abort. After a death or Ctrl-C a launcher soon kills the
-/// remaining processes, so this must be short.
+/// The time to wait for answers after other aborts. It must be short as well, because a launcher
+/// soon kills the remaining processes after a death, too.
 constexpr Nanos kAbortGrace = 2'000'000'000;
-constexpr Nanos kShortAbortGrace = 400'000'000;
 /// The most heartbeats that a process sends per timeout.
 constexpr Nanos kHeartbeatsPerTimeout = 8;
 /// The minimum timeout for the beginning of a step. On a busy machine the processes reach it at

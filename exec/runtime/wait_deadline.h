@@ -8,7 +8,7 @@
 
 namespace bubblescope::exec {
 
-/// Passes when no message has come within the timeout, or 0.4 s after Ctrl-C.
+/// Passes when no message has come within the timeout, or soon after Ctrl-C.
 class WaitDeadline {
  public:
   explicit WaitDeadline(const Limits& limits)
@@ -16,7 +16,7 @@ class WaitDeadline {
 
   bool has_passed() {
     const Nanos now = read_monotonic_clock();
-    if (limits_.is_interrupted()) end_ = std::min(end_, now + kAfterInterrupt);
+    if (limits_.is_interrupted()) end_ = std::min(end_, now + kShortAbortGrace);
     return now > end_;
   }
 
@@ -24,8 +24,6 @@ class WaitDeadline {
   void extend() { end_ = std::max(end_, read_monotonic_clock() + limits_.timeout); }
 
  private:
-  static constexpr Nanos kAfterInterrupt = 400'000'000;
-
   Limits limits_;
   Nanos end_;
 };

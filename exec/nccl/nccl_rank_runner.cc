@@ -132,7 +132,7 @@ void NcclRankRunner::await_begin() {
 }
 
 PeerUpdate NcclRankRunner::poll_peers(std::size_t ended) {
-  const PeerUpdate update = protocol_.poll(ended);
+  const PeerUpdate update = protocol_.exchange_heartbeats(ended);
   const Nanos now = read_monotonic_clock();
   if (update.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return update;
   checked_at_ = now;

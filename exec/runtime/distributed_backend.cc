@@ -96,7 +96,7 @@ bool DistributedBackend::poll() {
     const std::vector<Message> messages = transport_.poll(MessageTag::kStep);
     for (const Message& message : messages) handle(message);
     const bool copied = copies_.serve();
-    const PeerUpdate update = protocol_.poll(pool_.run().progress_here());
+    const PeerUpdate update = protocol_.exchange_heartbeats(pool_.run().progress_here());
     if (update.progressed) pool_.run().note_progress_elsewhere();
     if (update.stop != AbortReason::kNone) pool_.stop(update.stop);
     return copied || !messages.empty();

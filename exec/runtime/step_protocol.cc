@@ -82,8 +82,8 @@ const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
   return begin_;
 }
 
-PeerUpdate StepProtocol::poll(std::uint64_t progress) {
-  const std::unique_lock lock(polling_, std::try_to_lock);
+PeerUpdate StepProtocol::exchange_heartbeats(std::uint64_t progress) {
+  const std::unique_lock lock(exchanging_, std::try_to_lock);
   if (!lock) return {};
   const PeerUpdate update = handle_control();
   if (const auto gone = transport_.first_gone())
@@ -112,7 +112,7 @@ PeerUpdate StepProtocol::handle_control() {
 }
 
 void StepProtocol::watch() {
-  if (poll(reported_).stop != AbortReason::kNone)
+  if (exchange_heartbeats(reported_).stop != AbortReason::kNone)
     throw Error(Fault::kMachine, "another rank stopped the step");
   if (limits_.is_interrupted()) {
     stopped_ = AbortReason::kInterrupt;

@@ -1,10 +1,10 @@
 // The step protocol: how the processes of a run, one per rank, begin a step, notice failures and
 // end it together. It needs only a Transport, so it is the same over MPI and sockets.
 //
-//   open_step()       starts the next step; messages of earlier steps are ignored from now on
-//   agree_on_begin()  syncs the clocks and agrees on the moment at which the step begins
-//   poll()            while the step runs: sends and receives heartbeats, receives aborts
-//   gather_parts()    notifies the others of an abort, if any, and collects every rank's result
+//   open_step()           starts the next step; messages of earlier steps are ignored from now on
+//   agree_on_begin()      syncs the clocks and agrees on the moment at which the step begins
+//   exchange_heartbeats() while the step runs: sends and receives heartbeats, receives aborts
+//   gather_parts()        notifies the others of an abort, if any, and collects all ranks' results
 //
 // A process counts as dead if its connection ends, or if it does not answer within the timeout.
 // After an abort, answers are awaited for 2 s, or for 0.4 s after Ctrl-C.
@@ -28,7 +28,7 @@ namespace bubblescope::exec {
 /// Sends a heartbeat that belongs to no step.
 void send_heartbeat(Transport& transport);
 
-/// Only poll() may be called on several threads.
+/// Only exchange_heartbeats() may be called on several threads.
 class StepProtocol {
  public:
   /// `transport` is not copied.
@@ -46,11 +46,12 @@ class StepProtocol {
 
   /// Receives control messages while a step runs. If `progress` has changed, it also sends a
   /// heartbeat, eight per timeout at most. Throws Error that names a process that is gone. Does
-  /// nothing while another thread polls.
-  PeerUpdate poll(std::uint64_t progress);
+  /// nothing while another thread is in it.
+  PeerUpdate exchange_heartbeats(std::uint64_t progress);
 
-  /// Polls while this thread waits for something else. Throws Error once waiting is useless: after
-  /// an abort or a failure of another process, Ctrl-C, or the timeout without a message.
+  /// Exchanges heartbeats while this thread waits for something else. Throws Error once waiting is
+  /// useless: after an abort or a failure of another process, Ctrl-C, or the timeout without a
+  /// message.
   void watch();
 
   /// Why the step was aborted, unless it failed in this process.
@@ -75,7 +76,7 @@ class StepProtocol {
 
   Transport& transport_;
   Limits limits_;
-  std::mutex polling_;
+  std::mutex exchanging_;
   std::uint32_t step_ = 0;
   std::optional<StepBegin> begin_;
   AbortReason stopped_ = AbortReason::kNone;

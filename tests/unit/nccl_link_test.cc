@@ -368,7 +368,7 @@ TEST(StepProtocol, SignsOfLifeLetOthersWait) {
                      if (link.self().rank == 0)
                        protocol.watch();
                      else
-                       protocol.poll(ended);
+                       protocol.exchange_heartbeats(ended);
                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
                    }
                    gather(link, {});

@@ -5,29 +5,15 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
 #include "sim/ir/error.h"
+#include "traces/json/part_lane.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
 constexpr std::size_t kMaxNameLength = 40;
-
-std::string list_lanes() {
-  std::string names;
-  for (const PartLaneKind& lane : kPartLanes)
-    names += (names.empty() ? "" : ", ") + std::string(lane.name);
-  return names;
-}
-
-PartLane read_lane(const JsonNode& node) {
-  const std::optional<PartLane> lane = find_part_lane(node.text());
-  if (!lane) node.refuse("is no lane; the lanes are " + list_lanes());
-  return *lane;
-}
 
 /// The parts above the one that is being read, by name.
 using PartsAbove = std::map<std::string, std::size_t>;
@@ -76,7 +62,7 @@ OpPart read_part(const JsonNode& node, std::int32_t layers, const PartsAbove& ab
   node.expect_keys({"name", "lane", "time", "after", "after_previous_layer"});
   OpPart part;
   part.name = read_name(node.at("name"), above);
-  if (const auto lane = node.find("lane")) part.lane = read_lane(*lane);
+  if (const auto lane = node.find("lane")) part.lane = read_part_lane(*lane);
   part.times = read_times(node.at("time"), layers);
   if (const auto after = node.find("after"))
     part.after = read_after(*after, above);
@@ -171,8 +157,8 @@ LaneContention read_lane_contention(const JsonNode& root) {
   for (std::size_t at = 0; at < list->size(); ++at) {
     const JsonNode node = (*list)[at];
     node.expect_keys({"lane", "beside", "slowdown"});
-    const PartLane lane = read_lane(node.at("lane"));
-    const PartLane beside = read_lane(node.at("beside"));
+    const PartLane lane = read_part_lane(node.at("lane"));
+    const PartLane beside = read_part_lane(node.at("beside"));
     if (lane == beside) node.refuse("names one lane twice; a lane runs one part at a time");
     const JsonNode slowdown = node.at("slowdown");
     const double factor = slowdown.positive_number();

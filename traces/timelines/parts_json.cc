@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "traces/json/part_lane.h"
 
 namespace bubblescope::traces {
 
@@ -32,16 +33,9 @@ std::vector<InstructionId> find_next_computes(const Program& program) {
   return next;
 }
 
-PartLane read_lane(const JsonNode& node) {
-  if (const std::optional<PartLane> lane = find_part_lane(node.text())) return *lane;
-  std::vector<std::string_view> names;
-  for (const PartLaneKind& kind : kPartLanes) names.push_back(kind.name);
-  node.refuse(fmt::format("is no lane; the lanes are {}", fmt::join(names, ", ")));
-}
-
 PartUse read_use(const JsonNode& node, Nanos time) {
   if (node.size() != 5) node.refuse("must be [part, lane, of_backward, exposed_ns, slowed_ns]");
-  return {node[0].text(), read_lane(node[1]), node[2].boolean(), node[3].integer(0, time),
+  return {node[0].text(), read_part_lane(node[1]), node[2].boolean(), node[3].integer(0, time),
           node[4].integer(0, time)};
 }
 

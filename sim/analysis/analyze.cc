@@ -16,7 +16,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// Reports sum durations, per rank and over all ranks, so the sums must be in range.
-void expect_countable(const Program& program, const Timeline& timeline) {
+void expect_countable_times(const Program& program, const Timeline& timeline) {
   if (program.size() == 0) return;
   DurationSum sum;
   Nanos first = timeline.start[0];
@@ -59,7 +59,7 @@ namespace {
 BubbleReport report_times(const ValidSchedule& schedule, const Program& program,
                           const Timeline& timeline, const Blockers& blockers,
                           const Repeats& repeats = {}) {
-  expect_countable(program, timeline);
+  expect_countable_times(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
   report.schedule = schedule->name;

@@ -29,7 +29,8 @@ constexpr std::array<std::array<SliceState, kPlainKinds>, kSliceStates> kNext = 
   return next;
 }();
 
-bool has_plain_frame(const Schedule& schedule) {
+/// Whether each stage's slice of a micro-batch has to run F, and B or I and W, and nothing else.
+bool needs_only_plain_ops(const Schedule& schedule) {
   return schedule.pipelines == 1 && !schedule.forward_only && schedule.fused_forwards == 1 &&
          schedule.replicas_of_stage.empty() && schedule.recompute_of_stage.empty();
 }
@@ -73,7 +74,7 @@ class SliceStates {
 }  // namespace
 
 bool are_plainly_valid(const Schedule& schedule) {
-  if (!has_plain_frame(schedule)) return false;
+  if (!needs_only_plain_ops(schedule)) return false;
   SliceStates states(schedule);
   for (std::int32_t rank = 0; rank < schedule.shape.ranks; ++rank)
     for (const Op& op : schedule.order[static_cast<std::size_t>(rank)])

@@ -49,14 +49,14 @@ bool leaves_layers(const Config& config) {
   return parallel.layers_of_stage.empty() && !parallel.embedding_layers && !parallel.head_layers;
 }
 
-/// Leaves the healthy step, on which alone the layers depend.
-Config strip(const Config& config) {
-  Config bare = config;
-  static_cast<StepConditions&>(bare) = {};
-  bare.arrivals.clear();
-  bare.slow_ranks.clear();
-  bare.scenarios = {};
-  return bare;
+/// Drops what slows or disturbs the step, because the layers depend on the healthy one alone.
+Config keep_healthy_step(const Config& config) {
+  Config healthy = config;
+  static_cast<StepConditions&>(healthy) = {};
+  healthy.arrivals.clear();
+  healthy.slow_ranks.clear();
+  healthy.scenarios = {};
+  return healthy;
 }
 
 /// Whether that is the step which the Config asks for.
@@ -78,7 +78,7 @@ class SplitSearch {
       : schedule_(schedule),
         program_(program),
         previous_in_lane_(find_previous_in_lane(program)),
-        config_(strip(config)) {}
+        config_(keep_healthy_step(config)) {}
 
   /// Finds the best split, and returns its step with the gradients with which the balanced one
   /// fits.

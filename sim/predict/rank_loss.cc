@@ -19,18 +19,18 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Without caps, which are lists of one pipeline's ranks, and what the table does not show.
-Config strip(const Config& config) {
-  Config bare = config;
-  bare.memory.cap.clear();
-  bare.memory.cap_bytes.clear();
-  bare.scenarios = {};
-  bare.slack = Slack::kSkip;
-  if (auto* const table = std::get_if<CostTable>(&bare.costs)) {
+/// Drops caps, which are lists of one pipeline's ranks, and what the table of losses does not show.
+Config drop_caps_and_unshown(const Config& config) {
+  Config shown = config;
+  shown.memory.cap.clear();
+  shown.memory.cap_bytes.clear();
+  shown.scenarios = {};
+  shown.slack = Slack::kSkip;
+  if (auto* const table = std::get_if<CostTable>(&shown.costs)) {
     table->noise.reset();
     table->outside_pipeline = 0;
   }
-  return bare;
+  return shown;
 }
 
 Prediction predict_given(const ValidSchedule& schedule, const Config& config) {
@@ -103,7 +103,7 @@ void expect_loss_config(const Config& config) {
 
 ValidSchedule reroute(const ValidSchedule& pipeline, const LostRank& lost, const Config& config) {
   expect_loss_config(config);
-  Config fixed = strip(config);
+  Config fixed = drop_caps_and_unshown(config);
   ValidSchedule best = lose_rank(pipeline, lost);
   if (!has_ready_policies(fixed)) return best;
   const Prediction given = predict_given(best, fixed);
@@ -124,7 +124,7 @@ ValidSchedule reroute(const ValidSchedule& pipeline, const LostRank& lost, const
 LossReport report_loss(const ValidSchedule& pipeline, const ValidSchedule& rerouted,
                        const std::optional<ValidSchedule>& left, const RankLoss& loss,
                        const Config& config) {
-  const Config fixed = strip(config);
+  const Config fixed = drop_caps_and_unshown(config);
   LossReport report;
   report.loss = loss;
   report.microbatches = pipeline->shape.microbatches;

@@ -21,9 +21,12 @@ std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config
   return {Note::kUnequalBackwards};
 }
 
-std::vector<Note> find_memory_notes(const MemoryModel& memory, const Config& config) {
-  if (config.memory.cap.empty() || memory.activation_bytes.empty()) return {};
-  return {Note::kCapInUnits};
+std::vector<Note> find_notes(const Schedule& schedule, const MemoryModel& memory,
+                             const Config& config) {
+  std::vector<Note> notes = find_cost_notes(schedule, config);
+  if (!config.memory.cap.empty() && !memory.activation_bytes.empty())
+    notes.push_back(Note::kCapInUnits);
+  return notes;
 }
 
 }  // namespace bubblescope::inline sim

@@ -22,7 +22,8 @@ enum class Note : std::uint8_t {
 /// The notes on the costs of a schedule's ops.
 std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config);
 
-/// The notes on the memory of a prediction.
-std::vector<Note> find_memory_notes(const MemoryModel& memory, const Config& config);
+/// The notes on a prediction: those on its costs, then those on its memory.
+std::vector<Note> find_notes(const Schedule& schedule, const MemoryModel& memory,
+                             const Config& config);
 
 }  // namespace bubblescope::inline sim

@@ -72,12 +72,10 @@ PredictedStep predict_once(const ValidSchedule& schedule, const Program& program
     run = simulate(program, step.timing);
   }
   if (config.detail == Detail::kFull) {
-    step.notes = find_cost_notes(schedule, config);
+    step.notes = find_notes(schedule, step.models.memory, config);
     step.report =
         analyze_run({schedule, program, step.models.costs, step.models.memory, step.timing, run},
                     choose_scenarios(config), config.slack);
-    for (const Note note : find_memory_notes(step.models.memory, config))
-      step.notes.push_back(note);
   }
   step.timeline = std::move(run.timeline);
   if (config.detail == Detail::kBrief)

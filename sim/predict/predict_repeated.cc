@@ -131,9 +131,7 @@ class RepeatedPrediction {
         {std::move(prediction_models_)}, std::move(schedule), std::move(excerpt.program)};
     step.timeline = std::move(excerpt.timeline);
     step.report = std::move(report);
-    step.notes = find_cost_notes(step.schedule, config_);
-    for (const Note note : find_memory_notes(step.models.memory, config_))
-      step.notes.push_back(note);
+    step.notes = find_notes(step.schedule, step.models.memory, config_);
     return step;
   }
 

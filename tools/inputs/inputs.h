@@ -7,13 +7,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/predict/config.h"
-#include "sim/predict/models.h"
 #include "tools/flags/options.h"
 
 namespace bubblescope::tools {
@@ -56,11 +54,5 @@ void expect_one_cost_source(const PredictOptions& flags);
 
 /// Returns the noise of --costs; empty if it has none, or flags replace it.
 std::optional<Noise> noise_of_costs(const PredictInputs& inputs);
-
-/// The conditions of a step that are not as usual, by field, each as its flag takes it.
-std::map<std::string, std::string> list_conditions(const PredictOptions& flags);
-
-/// Says in words where the durations come from.
-std::string costs_text(const Models& models, const PredictOptions& flags);
 
 }  // namespace bubblescope::tools

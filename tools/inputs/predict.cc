@@ -6,6 +6,7 @@
 
 #include "sim/predict/choose_layers.h"
 #include "sim/predict/choose_lowering.h"
+#include "tools/inputs/describe_inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/notes.h"
 

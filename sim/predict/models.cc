@@ -178,7 +178,20 @@ Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
 
 namespace {
 
-/// Calls the function of the source.
+/// Sets what a model counts by the schedule and the Config, and names the user's choices that
+/// change this step and that no published run had.
+ModelOnDevices adapt_to_step(ModelOnDevices on, const Schedule& schedule, const Config& config) {
+  on.counts_sends = config.lower.send_budget.has_value();
+  on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
+  on.parallel.whole_gradients = posts_kind(schedule, OpKind::kReduceGrad);
+  for (const ReplacedAssumption& replaced : on.replaced_assumptions)
+    if (changes_step(replaced, on, schedule)) on.replaced.push_back(replaced.what);
+  const std::vector<std::string> departures = find_departures(schedule, config);
+  on.replaced.insert(on.replaced.end(), departures.begin(), departures.end());
+  return on;
+}
+
+/// Finds what the source of the Config says, without what ranks hold for messages.
 Models find_source_costs(const Schedule& schedule, const Config& config) {
   MemoryModel memory = make_uniform_memory(schedule.shape, config.memory);
   if (const auto* uniform = std::get_if<UniformCosts>(&config.costs))
@@ -187,14 +200,7 @@ Models find_source_costs(const Schedule& schedule, const Config& config) {
     return find_layout_costs(*layout, schedule, std::move(memory));
   if (const auto* table = std::get_if<CostTable>(&config.costs))
     return find_table_costs(*table, schedule, std::move(memory));
-  ModelOnDevices on = std::get<ModelCosts>(config.costs).on;
-  on.counts_sends = config.lower.send_budget.has_value();
-  on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
-  on.parallel.whole_gradients = posts_kind(schedule, OpKind::kReduceGrad);
-  for (const ReplacedAssumption& replaced : on.replaced_assumptions)
-    if (changes_step(replaced, on, schedule)) on.replaced.push_back(replaced.what);
-  const std::vector<std::string> departures = find_departures(schedule, config);
-  on.replaced.insert(on.replaced.end(), departures.begin(), departures.end());
+  ModelOnDevices on = adapt_to_step(std::get<ModelCosts>(config.costs).on, schedule, config);
   return on.sequence_lengths.empty()
              ? find_model_costs(std::move(on), schedule, std::move(memory))
              : find_length_costs(std::move(on), schedule, std::move(memory));

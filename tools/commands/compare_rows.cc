@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,17 +59,18 @@ PredictOptions with_shape(PredictOptions flags, const std::string& text) {
   return flags;
 }
 
-TimedStep predict_step(const std::string& name, const PredictInputs& inputs, RowDetail detail) {
-  if (detail == RowDetail::kOps) return predict_timed_step(name, inputs);
-  return predict_report(name, inputs,
-                        [](const BubbleReport&) { return std::vector<std::int32_t>{}; });
+TimedStep predict_step(const std::string& name, const PredictInputs& inputs, RowDetail detail,
+                       std::span<const Note> noted) {
+  if (detail == RowDetail::kOps) return predict_timed_step(name, inputs, noted);
+  return predict_report(
+      name, inputs, [](const BubbleReport&) { return std::vector<std::int32_t>{}; }, noted);
 }
 
 ComparedRow predict_row(const std::string& name, PredictOptions flags, const InputFiles& files,
-                        RowDetail detail) {
+                        RowDetail detail, std::span<const Note> noted) {
   if (!is_schedule_file(name)) flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
   try {
-    TimedStep step = predict_step(name, PredictInputs(std::move(flags), files), detail);
+    TimedStep step = predict_step(name, PredictInputs(std::move(flags), files), detail, noted);
     std::string over;
     for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? name_flags(problem.message) : over;
@@ -105,11 +107,10 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
     if (shapes.size() > 1) row.name += " " + shape;
     rows.push_back(std::move(row));
   };
-  bool is_cap_unit_noted = false;
+  std::vector<Note> noted;
   const auto predict_next = [&](const std::string& name, PredictOptions mine) {
-    mine.notes_cap_unit = !is_cap_unit_noted;
-    ComparedRow row = predict_row(name, std::move(mine), inputs.files(), detail);
-    if (row.step) is_cap_unit_noted = true;
+    ComparedRow row = predict_row(name, std::move(mine), inputs.files(), detail, noted);
+    if (row.step) noted = {Note::kCapInUnits};  // which says the same of all schedules
     return row;
   };
   const auto add = [&](const PredictOptions& mine, const std::string& shape) {

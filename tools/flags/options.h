@@ -89,7 +89,6 @@ struct PredictOptions : StepConditions {
   std::string arrivals_file;     ///< --arrivals; likewise
   std::optional<RankLoss> loss;  ///< --lose; likewise
   ModelOptions model;            ///< where given, it replaces the cost flags
-  bool notes_cap_unit = true;    ///< not a flag: false where it was noted before
 };
 void add_predict_options(CommandFlags& app, PredictOptions& options);
 /// --send-budget and --unshard-lookahead: when a runtime waits for what it sends, and gathers.

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "sim/ir/offload.h"
 #include "sim/ir/op_kinds.h"
@@ -73,9 +75,7 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
   for (const Note note : notes) {
     switch (note) {
       case Note::kUnequalBackwards: warn_of_unequal_backwards(schedule, flags.cost.uniform); break;
-      case Note::kCapInUnits:
-        if (flags.notes_cap_unit) warn_of_cap_unit(flags.memory);
-        break;
+      case Note::kCapInUnits: warn_of_cap_unit(flags.memory); break;
       case Note::kRestaged: note_restaging(schedule, inputs); break;
       case Note::kNoPairs:
         print_message(
@@ -87,8 +87,13 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
   }
 }
 
-void print_step_notes(const Prediction& made, const PredictInputs& inputs) {
-  print_notes(made.notes, made.schedule, inputs);
+void print_step_notes(const Prediction& made, const PredictInputs& inputs,
+                      std::span<const Note> noted) {
+  std::vector<Note> notes = made.notes;
+  std::erase_if(notes, [noted](Note note) {
+    return std::find(noted.begin(), noted.end(), note) != noted.end();
+  });
+  print_notes(notes, made.schedule, inputs);
   note_slow_pairs(made, inputs.config());
   note_same_peak(made.schedule, inputs.config().moves);
 }

@@ -13,8 +13,9 @@ namespace bubblescope::tools {
 void print_notes(std::span<const Note> notes, const Schedule& schedule,
                  const PredictInputs& inputs);
 
-/// Prints all notes on a predicted step.
-void print_step_notes(const Prediction& made, const PredictInputs& inputs);
+/// Prints all notes on a predicted step, except for those that were `noted` before.
+void print_step_notes(const Prediction& made, const PredictInputs& inputs,
+                      std::span<const Note> noted);
 
 /// Prints that a bare --cap is no number of bytes, where activations have bytes.
 void warn_of_cap_unit(const UniformMemory& memory);

@@ -19,8 +19,9 @@ Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs) {
   return models;
 }
 
-TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs) {
-  return predict_timed_step(load_valid_schedule(name_or_path, inputs), inputs);
+TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs,
+                             std::span<const Note> noted) {
+  return predict_timed_step(load_valid_schedule(name_or_path, inputs), inputs, noted);
 }
 
 namespace {
@@ -45,33 +46,35 @@ Prediction predict_whole(ValidSchedule schedule, const LowerOptions& lowering,
   return predict(std::move(schedule), std::move(program), config);
 }
 
-TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictInputs& inputs) {
+TimedStep predict_by(const Config& config, ValidSchedule schedule, const PredictInputs& inputs,
+                     std::span<const Note> noted) {
   const LowerOptions lowering = choose_lowering(schedule, config);
   Prediction made = predict_whole(std::move(schedule), lowering, config);
-  print_step_notes(made, inputs);
+  print_step_notes(made, inputs, noted);
   return make_timed_step(std::move(made), lowering, inputs.flags());
 }
 
 }  // namespace
 
-TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs) {
-  return predict_by(inputs.config(), std::move(schedule), inputs);
+TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs,
+                             std::span<const Note> noted) {
+  return predict_by(inputs.config(), std::move(schedule), inputs, noted);
 }
 
 TimedStep predict_report(const std::string& name_or_path, const PredictInputs& inputs,
-                         const ChooseRanks& choose_ranks) {
-  return predict_report(load_valid_schedule(name_or_path, inputs), inputs, choose_ranks);
+                         const ChooseRanks& choose_ranks, std::span<const Note> noted) {
+  return predict_report(load_valid_schedule(name_or_path, inputs), inputs, choose_ranks, noted);
 }
 
 TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
-                         const ChooseRanks& choose_ranks) {
+                         const ChooseRanks& choose_ranks, std::span<const Note> noted) {
   const Config config = choose_layers(schedule, inputs.config());
   const LowerOptions lowering = choose_lowering(schedule, config);
   auto repeated = predict_repeated(std::move(schedule), config, choose_ranks);
   auto* const made = std::get_if<Prediction>(&repeated);
   if (made == nullptr)
-    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), inputs);
-  print_step_notes(*made, inputs);
+    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), inputs, noted);
+  print_step_notes(*made, inputs, noted);
   TimedStep step = make_timed_step(std::move(*made), lowering, inputs.flags());
   step.is_excerpt = true;
   return step;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "sim/analysis/report.h"
@@ -10,6 +11,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "sim/model/timing.h"
 #include "sim/predict/models.h"
+#include "sim/predict/notes.h"
 #include "sim/predict/predict_repeated.h"
 #include "tools/inputs/inputs.h"
 #include "traces/files/format.h"
@@ -35,20 +37,22 @@ struct TimedStep {
 Models load_models(const ValidSchedule& schedule, const PredictInputs& inputs);
 
 /// Builds or loads the schedule and predicts its step. A deadlock is reported as by
-/// lower_or_explain().
-TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs);
+/// lower_or_explain(). Notes that were `noted` before, on another schedule, are not printed again.
+TimedStep predict_timed_step(const std::string& name_or_path, const PredictInputs& inputs,
+                             std::span<const Note> noted = {});
 
 /// The same from a schedule on, which has its moves already.
-TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs);
+TimedStep predict_timed_step(ValidSchedule schedule, const PredictInputs& inputs,
+                             std::span<const Note> noted = {});
 
 /// The same as predict_timed_step() for callers that show the report and draw these ranks: of a
 /// long step that repeats itself, program and timeline hold no more than that.
 TimedStep predict_report(const std::string& name_or_path, const PredictInputs& inputs,
-                         const ChooseRanks& choose_ranks);
+                         const ChooseRanks& choose_ranks, std::span<const Note> noted = {});
 
 /// The same from a schedule on, which has its moves already.
 TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
-                         const ChooseRanks& choose_ranks);
+                         const ChooseRanks& choose_ranks, std::span<const Note> noted = {});
 
 /// The whole of a step that was predicted from these inputs. Prints no notes again.
 TimedStep complete(const TimedStep& excerpt, const PredictInputs& inputs);

@@ -13,6 +13,7 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
+#include "sim/model/schedule_refusal.h"
 #include "sim/predict/moves.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/lost_rank.h"
@@ -87,7 +88,11 @@ ValidSchedule build_named(const std::string& name, const PredictInputs& inputs, 
   note_similar_names(name);
   note_default_sizes(def, flags.shape);
   ScheduleRequest request = make_request(def, inputs);
-  note_request(def, request, flags.memory);
+  if (refuse_schedule(def, request).empty()) {
+    note_larger_bubble(def, request);
+    note_short_group(def, request);
+  }
+  note_device_cap(def, request, flags.memory);
   if (use == CostUse::kPriced) note_output_layer(def, flags);
   return build_schedule(def, std::move(request));
 }

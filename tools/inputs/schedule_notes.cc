@@ -11,7 +11,6 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/model/full_groups.h"
-#include "sim/model/schedule_refusal.h"
 #include "tools/print.h"
 
 namespace bubblescope::tools {
@@ -64,9 +63,6 @@ void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given) {
   note_default_size("--slices", default_slices(def, given), given.slices.has_value());
 }
 
-namespace {
-
-/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one.
 void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) {
   if (!def.is_at_most_1f1b || def.is_at_most_1f1b(request)) return;
   const Shape& shape = request.shape;
@@ -77,9 +73,9 @@ void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) 
       shape.ranks, def.name, shape.ranks, 2 * std::int64_t{shape.ranks}, shape.microbatches);
 }
 
-/// Says where a last group of micro-batches delays every rank, and which groups do not.
-void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profile) {
-  const auto full = find_full_groups(def, shape, profile);
+void note_short_group(const ScheduleDef& def, const ScheduleRequest& request) {
+  const Shape& shape = request.shape;
+  const auto full = find_full_groups(def, shape, request.profile);
   if (!full) return;
   const std::int32_t size = shape.group_size.value_or(shape.ranks);
   print_message(
@@ -88,24 +84,14 @@ void note_short_group(const ScheduleDef& def, const Shape& shape, Profile profil
       def.name, shape.microbatches, size, shape.microbatches % size, shape.ranks, *full);
 }
 
-/// Says that a schedule was searched for under the memory of a model's devices.
-void note_device_cap(const ScheduleDef& def, const std::vector<Bytes>& caps) {
+void note_device_cap(const ScheduleDef& def, const ScheduleRequest& request,
+                     const UniformMemory& memory) {
+  const std::vector<Bytes>& caps = request.memory.cap_bytes;
+  const bool is_given = !memory.cap.empty() || !memory.cap_bytes.empty();
+  if (!def.reads_costs || is_given || caps.empty()) return;
   print_message(
       "bubblescope: {} keeps within the {} of a device, which is its cap; --cap gives another\n",
       def.name, format_bytes(*std::min_element(caps.begin(), caps.end())));
-}
-
-}  // namespace
-
-void note_request(const ScheduleDef& def, const ScheduleRequest& request,
-                  const UniformMemory& memory) {
-  if (refuse_schedule(def, request).empty()) {
-    note_larger_bubble(def, request);
-    note_short_group(def, request.shape, request.profile);
-  }
-  const bool any_cap = !memory.cap.empty() || !memory.cap_bytes.empty();
-  if (def.reads_costs && !any_cap && !request.memory.cap_bytes.empty())
-    note_device_cap(def, request.memory.cap_bytes);
 }
 
 void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options) {

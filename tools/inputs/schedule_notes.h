@@ -26,11 +26,18 @@ std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 /// slice.
 void note_default_sizes(const ScheduleDef& def, const ShapeOptions& given);
 
-/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one, where a
-/// last group of micro-batches delays every rank, and that a schedule is searched for under the
-/// memory of a model's devices because `memory` has no cap.
-void note_request(const ScheduleDef& def, const ScheduleRequest& request,
-                  const UniformMemory& memory);
+/// Says where 1F1B may have less bubble than a schedule that is chosen for its small one. The
+/// request must be one that the schedule accepts.
+void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request);
+
+/// Says where a last group of micro-batches delays every rank, and which groups do not. The request
+/// must be one that the schedule accepts.
+void note_short_group(const ScheduleDef& def, const ScheduleRequest& request);
+
+/// Says where a schedule is searched for under the memory of a model's devices, because `memory`
+/// has no cap.
+void note_device_cap(const ScheduleDef& def, const ScheduleRequest& request,
+                     const UniformMemory& memory);
 
 /// Says where the ranks of a file have different numbers of stages, and times are given per rank.
 void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);

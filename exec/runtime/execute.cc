@@ -109,14 +109,8 @@ Execution execute(const Program& program, Backend& backend, const std::string& s
 
 const Timeline& median_step(const std::vector<Timeline>& steps) {
   std::vector<std::pair<Nanos, std::size_t>> lengths;
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    const std::vector<Nanos>& start = steps[step].start;
-    const std::vector<Nanos>& end = steps[step].end;
-    const Nanos length = start.empty() ? 0
-                                       : *std::max_element(end.begin(), end.end()) -
-                                             *std::min_element(start.begin(), start.end());
-    lengths.push_back({length, step});
-  }
+  for (std::size_t step = 0; step < steps.size(); ++step)
+    lengths.push_back({compute_makespan(steps[step]), step});
   std::sort(lengths.begin(), lengths.end());
   return steps[lengths[lengths.size() / 2].second];
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/analysis/mean.h"
 #include "sim/analysis/pauses.h"
 #include "sim/ir/quantile.h"
 

@@ -10,6 +10,7 @@
 #include "sim/analysis/cause_list.h"
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/equal_work.h"
+#include "sim/analysis/mean.h"
 #include "sim/analysis/op_causes.h"
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/worker_causes.h"

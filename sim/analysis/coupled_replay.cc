@@ -2,7 +2,6 @@
 #include "sim/analysis/coupled_replay.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "sim/analysis/replay.h"
@@ -58,10 +57,6 @@ std::vector<double> CoupledSteps::replay(Waiting waiting,
     times.push_back(static_cast<double>(compute_makespan(simulate(job.program, durations))));
   }
   return times;
-}
-
-double mean_of(const std::vector<double>& times) {
-  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
 }
 
 }  // namespace bubblescope::inline sim

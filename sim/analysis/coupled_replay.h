@@ -53,6 +53,4 @@ class CoupledSteps {
   std::vector<JobProgram> programs_;  ///< [step]
 };
 
-double mean_of(const std::vector<double>& times);
-
 }  // namespace bubblescope::inline sim

@@ -16,7 +16,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::size_t kMedian = 50;
 constexpr std::size_t kMinMessages = 4;  ///< of a link
 
 /// Whether the receive of a message was posted after its send; false where no posts are known.
@@ -86,10 +85,10 @@ void fit_messages(std::span<const ReplicatedStep> steps, CostTable& table) {
   std::vector<Nanos> all;
   for (const auto& [link, own] : times) all.insert(all.end(), own.begin(), own.end());
   if (all.empty()) return;
-  table.message.latency = quantile(std::move(all), kMedian);
+  table.message.latency = quantile(std::move(all), 50);
   const Nanos forward = mean_forward(table);
   for (const auto& [link, own] : times) {
-    const Nanos time = quantile(own, kMedian);
+    const Nanos time = quantile(own, 50);
     if (own.size() < kMinMessages || !is_unusual(time, table.message.latency, forward)) continue;
     LinkEntry& entry = table.links.emplace_back();
     entry.from = link.first;

@@ -13,7 +13,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::size_t kMedian = 50;
 constexpr std::size_t kMinMessages = 4;
 constexpr Nanos kSlow = 2;  ///< times the usual
 
@@ -24,10 +23,10 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   std::vector<Nanos> all;
   for (const auto& [link, own] : times) all.insert(all.end(), own.begin(), own.end());
   if (all.empty()) return {};
-  const Nanos usual = quantile(all, kMedian);
+  const Nanos usual = quantile(all, 50);
   std::optional<SlowLink> slowest;
   for (const auto& [link, own] : times) {
-    const Nanos time = quantile(own, kMedian);
+    const Nanos time = quantile(own, 50);
     const Nanos least = slowest ? slowest->time + 1 : kSlow * usual;
     if (own.size() < kMinMessages || time < least || time == 0) continue;
     slowest =
@@ -37,7 +36,7 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   const auto is_slow = [&](std::size_t replica, std::int32_t from, std::int32_t to) {
     const auto own = times.find({replica, from, to});
     return own != times.end() && own->second.size() >= kMinMessages &&
-           quantile(own->second, kMedian) >= kSlow * usual;
+           quantile(own->second, 50) >= kSlow * usual;
   };
   slowest->both_ways =
       is_slow(static_cast<std::size_t>(*slowest->replica), slowest->to, slowest->from);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/analysis/mean.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/quantile.h"
 
@@ -101,10 +102,6 @@ std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
   });
 }
 
-double mean(const std::vector<double>& times) {
-  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-}
-
 /// The slowest 3 % of the workers, but at least one; the slowest comes first.
 std::vector<std::size_t> find_slowest(const std::vector<WorkerSlowdown>& workers) {
   std::vector<std::size_t> order(workers.size());
@@ -133,7 +130,7 @@ class Comparison {
   }
 
   double slowdown(const std::vector<double>& times) const {
-    return ratio(mean(times), mean(fixed_));
+    return ratio(mean_of(times), mean_of(fixed_));
   }
 
  private:
@@ -202,8 +199,8 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
   const Comparison comparison(job);
   const std::vector<double> as_measured =
       replay_fixed(job, [](const InstructionOwner&) { return false; });
-  const double replayed = mean(as_measured);
-  const double fixed = mean(comparison.fixed());
+  const double replayed = mean_of(as_measured);
+  const double fixed = mean_of(comparison.fixed());
   SlowdownReport report;
   report.slowdown = ratio(replayed, fixed);
   report.replayed = std::llround(replayed);
@@ -217,10 +214,10 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
   const std::vector<std::size_t> slowest = find_slowest(report.by_worker);
   report.slowest_workers = slowest.size();
   for (const std::size_t worker : slowest) is_slow[worker] = true;
-  const double without_slow = mean(replay_fixed(job, [&](const InstructionOwner& owner) {
+  const double without_slow = mean_of(replay_fixed(job, [&](const InstructionOwner& owner) {
     return is_slow[static_cast<std::size_t>(owner.replica * ranks + owner.rank)];
   }));
-  const double without_last = mean(
+  const double without_last = mean_of(
       replay_fixed(job, [=](const InstructionOwner& owner) { return owner.rank == ranks - 1; }));
   report.worker_share = (replayed - without_slow) / (replayed - fixed);
   report.last_stage_share = (replayed - without_last) / (replayed - fixed);

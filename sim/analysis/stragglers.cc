@@ -17,11 +17,6 @@ constexpr double kOutlierFactor = 1.5;
 
 using StageKind = std::pair<std::int32_t, OpKind>;
 
-/// The median; 0 if there are no values.
-Nanos median_of(std::vector<Nanos> values) {
-  return values.empty() ? 0 : quantile(std::move(values), 50);
-}
-
 /// All durations of every stage and kind, over all steps.
 class StageTimes {
  public:
@@ -33,7 +28,7 @@ class StageTimes {
         ranks_[place] = instruction.rank;
         if (step.is_beside(instruction.op)) beside_.insert(place);
       });
-    for (auto& [place, times] : times_) medians_[place] = median_of(std::move(times));
+    for (auto& [place, times] : times_) medians_[place] = quantile(std::move(times), 50);
   }
 
   Nanos median(const Op& op) const { return medians_.at({op.stage, op.kind}); }
@@ -53,7 +48,7 @@ class StageTimes {
     for (const auto& [other, median] : medians_)
       if (other.second == place.second && other.first != place.first && !beside_.contains(other))
         medians.push_back(median);
-    return medians.empty() ? medians_.at(place) : median_of(std::move(medians));
+    return medians.empty() ? medians_.at(place) : quantile(std::move(medians), 50);
   }
 
   std::map<StageKind, std::vector<Nanos>> times_;

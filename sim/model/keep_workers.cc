@@ -18,7 +18,6 @@ namespace {
 
 using Stages = std::vector<StageEntry>;
 
-constexpr std::size_t kMedian = 50;
 constexpr std::array kTimes{&StageEntry::backward,    &StageEntry::input_grad,
                             &StageEntry::weight_grad, &StageEntry::overlapped_pair,
                             &StageEntry::recompute,   &StageEntry::selective_recompute};
@@ -42,7 +41,7 @@ Stages find_usual(const CostTable& table) {
     const auto median_of = [&](auto time_of) {
       std::vector<Nanos> times;
       for (const Stages& replica : table.replicas) times.push_back(time_of(replica[stage]));
-      return quantile(std::move(times), kMedian);
+      return quantile(std::move(times), 50);
     };
     usual[stage].forward = median_of([](const StageEntry& entry) { return entry.forward; });
     for (const auto member : kTimes)

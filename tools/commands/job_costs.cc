@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/mean.h"
 #include "sim/predict/predict.h"
 #include "traces/costs/cost_file_writer.h"
 #include "traces/text/time_axis.h"

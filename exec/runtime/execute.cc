@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/quantile.h"
+
 namespace bubblescope::exec {
 
 namespace {
@@ -111,8 +113,7 @@ const Timeline& median_step(const std::vector<Timeline>& steps) {
   std::vector<std::pair<Nanos, std::size_t>> lengths;
   for (std::size_t step = 0; step < steps.size(); ++step)
     lengths.push_back({compute_makespan(steps[step]), step});
-  std::sort(lengths.begin(), lengths.end());
-  return steps[lengths[lengths.size() / 2].second];
+  return steps[quantile(std::move(lengths), 50).second];
 }
 
 }  // namespace bubblescope::exec

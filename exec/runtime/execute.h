@@ -69,7 +69,7 @@ class StepSeries {
 Execution execute(const Program& program, Backend& backend, const std::string& source,
                   const ExecuteOptions& options);
 
-/// The measured step with the median makespan. Needs at least one step.
+/// The measured step with the median makespan, the lower of two. Needs at least one step.
 const Timeline& median_step(const std::vector<Timeline>& steps);
 
 }  // namespace bubblescope::exec

@@ -2,9 +2,11 @@
 #include "sim/analysis/timeline_difference.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <tuple>
+#include <utility>
+
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
 
@@ -64,14 +66,11 @@ TimelineDifference compare_timelines(const Program& program_a, const Timeline& t
   return difference;
 }
 
-Nanos compute_start_shift_quantile(const TimelineDifference& difference, double quantile) {
+Nanos compute_start_shift_quantile(const TimelineDifference& difference, std::size_t percent) {
   if (difference.shifts.empty()) return 0;
   std::vector<Nanos> sizes;
   for (const OpShift& shift : difference.shifts) sizes.push_back(std::abs(shift.start_shift));
-  const auto last = static_cast<double>(sizes.size() - 1);
-  const auto at = sizes.begin() + std::lround(quantile * last);
-  std::nth_element(sizes.begin(), at, sizes.end());
-  return *at;
+  return quantile(std::move(sizes), percent);
 }
 
 std::optional<OpShift> find_first_divergence(const TimelineDifference& difference,

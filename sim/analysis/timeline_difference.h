@@ -2,6 +2,7 @@
 // after.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,8 +38,8 @@ struct TimelineDifference {
 TimelineDifference compare_timelines(const Program& program_a, const Timeline& timeline_a,
                                      const Program& program_b, const Timeline& timeline_b);
 
-/// A quantile, in 0..1, of the absolute start shifts (0.95: 95 % are no larger).
-Nanos compute_start_shift_quantile(const TimelineDifference& difference, double quantile);
+/// A quantile of the absolute start shifts (95: at least 95 % are no larger); 0 without any.
+Nanos compute_start_shift_quantile(const TimelineDifference& difference, std::size_t percent);
 
 /// The first divergence: the earliest op whose start or duration differs by more than `tolerance`;
 /// empty if there is none.

@@ -1,7 +1,6 @@
 // Times work on streams.
 #include "tests/support/gpu_speed.h"
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 #include <variant>
@@ -13,6 +12,7 @@
 #include "exec/runtime/execute.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/quantile.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
@@ -24,11 +24,6 @@ constexpr int kWarmups = 2;
 constexpr int kRepetitions = 5;
 constexpr int kProductsAtOnce = 20;
 constexpr std::int32_t kMicrobatches = 8;
-
-Nanos median(std::vector<Nanos> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 /// Times work on a stream; a gate holds it back until it is enqueued completely.
 class StopWatch {
@@ -56,7 +51,7 @@ class StopWatch {
       gpu_.await_device(device_);
       if (at >= kWarmups) times.push_back(gpu_.elapsed(begin_, end_));
     }
-    return median(std::move(times));
+    return quantile(std::move(times), 50);
   }
 
  private:

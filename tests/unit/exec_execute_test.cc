@@ -231,6 +231,8 @@ TEST(Execute, ABackendContinuesAfterOneExecution) {
 TEST(Execute, TheMedianStepIsTheMiddleOneByLength) {
   const std::vector<Timeline> steps{{"a", {0}, {9}}, {"b", {1}, {4}}, {"c", {0}, {5}}};
   EXPECT_EQ(exec::median_step(steps).source, "c");
+  // As in all reports, the lower of the middle two.
+  EXPECT_EQ(exec::median_step({steps[0], steps[1]}).source, "b");
 }
 
 }  // namespace

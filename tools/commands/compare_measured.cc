@@ -76,8 +76,8 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
   PredictionError error;
   error.makespan = fraction(measured.report.makespan - step, step);
   error.bubble_ratio = measured.report.bubble->ratio - predicted.report.bubble->ratio;
-  error.op_start_p50 = fraction(compute_start_shift_quantile(difference, 0.50), step);
-  error.op_start_p95 = fraction(compute_start_shift_quantile(difference, 0.95), step);
+  error.op_start_p50 = fraction(compute_start_shift_quantile(difference, 50), step);
+  error.op_start_p95 = fraction(compute_start_shift_quantile(difference, 95), step);
   error.peak_memory = peak_error(predicted.report, measured.report);
   error.first_divergence = find_first_divergence(
       difference, static_cast<Nanos>(kMinDivergence * static_cast<double>(step)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -100,9 +101,9 @@ Metrics comparable(const Metrics& before, const Metrics& after) {
 void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
   if (difference.makespan_a == 0) return;
   const auto step = static_cast<double>(difference.makespan_a);
-  for (const auto& [name, quantile] : {std::pair("p50", 0.5), {"p95", 0.95}, {"max", 1.0}})
+  for (const auto& [name, percent] : {std::pair("p50", std::size_t{50}), {"p95", 95}, {"max", 100}})
     metrics[std::string("op_start_") + name] =
-        static_cast<double>(compute_start_shift_quantile(difference, quantile)) / step;
+        static_cast<double>(compute_start_shift_quantile(difference, percent)) / step;
 }
 
 void print_metrics(const Metrics& before, const Metrics& after) {
@@ -132,9 +133,9 @@ void print_ops(const TimelineDifference& difference) {
   print_folded(
       "\n{} op(s) in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
       "all\n",
-      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 0.5)),
-      to_text(compute_start_shift_quantile(difference, 0.95)),
-      to_text(compute_start_shift_quantile(difference, 1)));
+      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 50)),
+      to_text(compute_start_shift_quantile(difference, 95)),
+      to_text(compute_start_shift_quantile(difference, 100)));
   print_op_lists(difference);
   const std::optional<OpShift> first = find_first_divergence(difference, 0);
   if (!first) return;

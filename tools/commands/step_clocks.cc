@@ -1,9 +1,11 @@
 // Scales times by clocks.
 #include "tools/commands/step_clocks.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::tools {
 
@@ -27,9 +29,7 @@ std::optional<double> find_median_sm_mhz(const std::vector<const Measurement*>& 
     all.insert(all.end(), clocks.begin(), clocks.end());
   }
   if (all.empty()) return std::nullopt;
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
+  return quantile(std::move(all), 50);
 }
 
 void scale_to_clock(std::vector<Timeline>& steps, const exec::MonitoredDevices& devices,

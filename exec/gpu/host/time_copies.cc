@@ -1,11 +1,13 @@
 // Times copies with events.
 #include "exec/gpu/host/time_copies.h"
 
-#include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "exec/gpu/host/gpu_environment.h"
 #include "exec/gpu/host/gpu_gate.h"
 #include "exec/gpu/host/gpu_machine.h"
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::exec {
 
@@ -40,8 +42,7 @@ class CopyTimer {
       const Nanos time = time_once(bytes, at == 0);
       if (at >= kWarmups) times.push_back(time);
     }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return quantile(std::move(times), 50);
   }
 
  private:

@@ -212,7 +212,7 @@ class JobBuilder {
     Instruction waiting;
     waiting.op.kind = OpKind::kIdle;
     waiting.lane = kNoLane;
-    add(waiting, before, step_[replica].delay, {0, 0, kNoOwner});
+    add(waiting, before, step_[replica].delay, {0, 0, kNoKind});
     return job_.program.size() - 1;
   }
 

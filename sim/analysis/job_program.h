@@ -4,9 +4,8 @@
 //   gathering parameters ──► first op of the stage ... last op ──► reductions ──► optimizer
 //
 // A collective begins on all its workers when the last of them has come to it, and takes the time
-// from then on; what a trace shows of it before is waiting. Works that run while
-// their worker computes begin when the op before them has ended, and precede the works after the
-// last op.
+// from then on; what a trace shows of it before is waiting. Works that run while their worker
+// computes begin when the op before them has ended, and precede the works after the last op.
 #pragma once
 
 #include <cstdint>
@@ -43,14 +42,14 @@ struct OuterWork {
   Nanos end = 0;
 };
 
-/// The kind of an instruction that is neither an op nor a work.
-inline constexpr std::uint32_t kNoOwner = std::numeric_limits<std::uint32_t>::max();
+/// The kind of an instruction that no worker runs: the wait before a replica that begins late.
+inline constexpr std::uint32_t kNoKind = std::numeric_limits<std::uint32_t>::max();
 
 /// The rank and the kind of the op, work or message that an instruction of a JobProgram is.
 struct InstructionOwner {
   std::int32_t replica = 0;
   std::int32_t rank = 0;  ///< of a message, its sender
-  /// An OpKind, or kOpKinds plus the index of a work's name, or kNoOwner.
+  /// An OpKind, or kOpKinds plus the index of a work's name, or kNoKind.
   std::uint32_t kind = 0;
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
   bool is_beside = false;           ///< whether it is an op beside the chain of stages

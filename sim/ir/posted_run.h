@@ -1,5 +1,5 @@
 // Runs posted lists without a clock and without a Program of posts and waits, to find deadlocks.
-// Each rank needs one position and each message two bits, so that millions of messages can be
+// Each rank needs one position and each instruction four bits, so that millions of messages can be
 // checked in little more memory than their lists.
 #pragma once
 

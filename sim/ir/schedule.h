@@ -47,7 +47,7 @@ struct Schedule {
   std::vector<std::vector<WeightUse>> weights;
   /// [stage]: what its R recomputes. Empty: every R recomputes the whole forward.
   std::vector<Recompute> recompute_of_stage;
-  /// [rank]: the cells as a file wrote them: compute ops, messages, idle slots. Empty if `order`
+  /// [rank]: the posted lists: compute ops, messages, collectives and idle cells. Empty if `order`
   /// says everything.
   std::vector<RankOrder> posted;
   /// The last stages of the placement that stand beside the chain, and are not part of it. Each

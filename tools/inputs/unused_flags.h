@@ -18,11 +18,11 @@ struct PredictedOps {
   const Program* program = nullptr;
 };
 
-/// Reports on stderr each flag that changed nothing in any of the steps, and why: "bubblescope:
-/// --overlap changes nothing: no op of the step is in an overlapped pair". A question about an
-/// optimizer step must not be answered with a step that has none. Without hints, what to add is
-/// left out, for commands that refuse it.
+/// Whether a warning says which flags to add; commands that refuse these leave it out.
 enum class Hints : std::uint8_t { kNone, kFlags };
+
+/// Reports on stderr each flag that changed nothing in any of the steps, and why: "bubblescope:
+/// --overlap changes nothing: no op of the step is in an overlapped pair".
 void warn_of_unused_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
                           Hints hints = Hints::kFlags);
 

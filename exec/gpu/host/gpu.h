@@ -42,7 +42,8 @@ class GpuFlag {
 enum class EventUse : std::uint8_t { kTimed, kOrderOnly };
 
 /// Every call throws Error (Fault::kMachine, or Fault::kMemory for a lack of it) if the module
-/// reports one. `calls` must outlive the Gpu, and the Gpu its handles.
+/// reports one. `calls` must outlive the GpuRuntime, and the GpuRuntime its
+/// handles.
 class GpuRuntime {
  public:
   /// `first_device` is device 0 of this object.

@@ -148,7 +148,7 @@ int run_calibrate(const Arguments& arguments) {
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, request.run, request.inputs.flags().cost.any_uniform);
   const CalibratedCosts costs = measure_costs(std::move(request), session.processes());
-  if (session.reports())
+  if (session.start_reporting_or_wait())
     write_and_report(output, traces::write_cost_file(costs.table, [&](traces::JsonWriter& json) {
                        write_evidence_json(json, costs.measured);
                      }));

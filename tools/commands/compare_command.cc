@@ -269,7 +269,7 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   const std::vector<Comparison> comparisons =
       compare_rows(std::move(rows), {context, output.results});
   if (comparisons.empty()) return 1;
-  if (!session.reports()) return 0;
+  if (!session.start_reporting_or_wait()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
   if (output.format == "json")
     print_output("{}", write_comparison_json(comparisons));

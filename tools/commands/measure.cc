@@ -34,7 +34,7 @@ BackendSession::BackendSession(const RunOptions& run)
     processes_ = std::make_unique<exec::Processes>();
 }
 
-bool BackendSession::reports() {
+bool BackendSession::start_reporting_or_wait() {
   if (processes_->is_coordinator()) {
     heartbeat_.emplace(*processes_);
     return true;

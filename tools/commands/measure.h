@@ -68,9 +68,9 @@ class BackendSession {
 
   const exec::Processes& processes() const { return *processes_; }
 
-  /// Whether this process is the one that reports. It gives heartbeats from now on; the others wait
-  /// here until it is done. Throws Error where it is lost.
-  bool reports();
+  /// Returns whether this process is the one that reports. It sends heartbeats from now on; the
+  /// others first wait until it has ended. Throws Error where it is lost.
+  bool start_reporting_or_wait();
 
  private:
   InterruptCatcher catcher_;  ///< outlives the processes, which read its note

@@ -192,7 +192,7 @@ int run_run(const Arguments& arguments) {
   const Measurement measurement =
       measure(schedule, program, {command.inputs, command.run, session.processes()});
   // Exit with 0: on a failure status the launcher would end the process that reports the error.
-  if (!session.reports()) return 0;
+  if (!session.start_reporting_or_wait()) return 0;
   if (measurement.breakdown) print_error(measurement.breakdown->message);
   write_files(command, measurement, schedule, arguments);
   return show_run(command, measurement);

@@ -183,6 +183,7 @@ TEST(FitCosts, FullBackwardsAreSplitWhereAsked) {
   Job job(recorded());
   job.draw({}, 1, 1);
   const FittedCosts fitted = fit_costs(job.steps(), {kStages, 0.25});
+  ASSERT_EQ(fitted.table.stages.size(), std::size_t{kStages});
   for (const StageEntry& stage : fitted.table.stages) {
     EXPECT_EQ(stage.input_grad, *stage.backward / 4);
     EXPECT_EQ(*stage.input_grad + *stage.weight_grad, stage.backward);

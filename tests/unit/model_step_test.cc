@@ -69,6 +69,7 @@ TEST(StepEnd, TakesTimeIfTheProgramHasIt) {
 
 TEST(StepEnd, IsFreeOfReductionsWithoutCopies) {
   const ModelStep step = compute_model_step(on_devices("llama3-8b", "h100"), shape_of(4));
+  ASSERT_EQ(step.costs.updates.size(), 4u);
   for (const UpdateCost& cost : step.costs.updates) {
     EXPECT_EQ(cost.reduce_grad, 0);
     EXPECT_EQ(cost.unshard, 0);

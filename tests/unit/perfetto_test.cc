@@ -181,11 +181,14 @@ TEST(Perfetto, IsOrderedByTimeOnTheLanes) {
   const RecordedStep step = record_step("zb-v", {.ranks = 4, .chunks = 2, .microbatches = 8});
   const PerfettoFile file = read_back(step);
   Nanos last = 0;
+  std::int64_t ops = 0;
   for (const ReadSlice& slice : file.slices) {
     if (!slice.annotations.contains("stage")) continue;
     EXPECT_GE(slice.start, last);
     last = slice.start;
+    ++ops;
   }
+  EXPECT_GE(ops, step.schedule->op_count());
 }
 
 TEST(PerfettoReader, RefusesWhatAViewerWouldRefuse) {

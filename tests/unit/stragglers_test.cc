@@ -33,6 +33,7 @@ TEST(Stragglers, NamesTheSlowStage) {
   const RecordedStep step = with_slow_rank(2);
   const std::vector<ObservedStep> observed{{step.program, step.timeline}};
   const StragglerReport report = find_stragglers(observed);
+  ASSERT_EQ(report.stages.size(), 8u);  // forwards and backwards of 4 stages
   for (const StageSpeed& speed : report.stages)
     EXPECT_DOUBLE_EQ(speed.slowness(), speed.stage == 2 ? 2.0 : 1.0) << speed.stage;
 }

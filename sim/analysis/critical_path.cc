@@ -37,10 +37,6 @@ std::vector<InstructionId> find_critical_path(const Program& program, const Time
   return path;
 }
 
-std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline) {
-  return find_critical_path(program, timeline, Blockers(program, timeline));
-}
-
 std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
                                    const Timeline& timeline) {
   std::vector<PathPart> parts;
@@ -52,10 +48,6 @@ std::vector<PathPart> measure_path(const std::vector<InstructionId>& path,
     reached = end;
   }
   return parts;
-}
-
-std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline) {
-  return compute_slack(program, timeline, Blockers(program, timeline));
 }
 
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline,

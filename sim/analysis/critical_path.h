@@ -22,8 +22,6 @@ namespace bubblescope::inline sim {
 
 /// The critical path in time order. Among equally long chains, the one returned stays on the same
 /// rank as long as possible. Posts and waits of messages take no time and are left out.
-std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline);
-/// The same for a caller that has the step's blockers.
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline,
                                               const Blockers& blockers);
 
@@ -44,7 +42,6 @@ enum class Slack : bool { kSkip, kFind };
 
 /// The slack of every instruction, if everything that it blocks moves with it and gaps keep their
 /// length. It is zero on every longest chain, not only on the one that find_critical_path returns.
-std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline);
 std::vector<Nanos> compute_slack(const Program& program, const Timeline& timeline,
                                  const Blockers& blockers);
 

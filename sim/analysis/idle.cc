@@ -183,10 +183,6 @@ void reclassify_imbalance(RankReport& rank, Nanos busiest) {
 
 }  // namespace
 
-std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline) {
-  return account_for_time(program, timeline, Blockers(program, timeline));
-}
-
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers) {
   return account_for_time(program, timeline, blockers, {});

@@ -22,8 +22,6 @@ std::vector<IdleCause> choose_idle_causes(const BubbleReport& report);
 /// the message that ended it was in transit, memory while a copy was, and dependency before that;
 /// if all that the op waited for had ended before it, it is a launch. Dependency time counts as
 /// imbalance up to the rank's difference in work to the busiest rank.
-std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline);
-/// The same for a caller that has the step's blockers.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers);
 

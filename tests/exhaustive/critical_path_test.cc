@@ -30,6 +30,14 @@ Case random_case(std::mt19937& random) {
   return made;
 }
 
+std::vector<InstructionId> path_of(const Program& program, const Timeline& timeline) {
+  return find_critical_path(program, timeline, Blockers(program, timeline));
+}
+
+std::vector<Nanos> slack_of(const Program& program, const Timeline& timeline) {
+  return compute_slack(program, timeline, Blockers(program, timeline));
+}
+
 /// Whether one instruction waits for the other, through a dependency or in their lane.
 bool waits_for(const Program& program, InstructionId later, InstructionId earlier) {
   const auto dependencies = program.dependencies_of(later);
@@ -43,7 +51,7 @@ TEST(CriticalPath, IsAnUnbrokenChainFromTheFirstStartToTheLastEnd) {
   std::mt19937 random(20240610);
   for (int round = 0; round < 1000; ++round) {
     const Case made = random_case(random);
-    const std::vector<InstructionId> path = find_critical_path(made.program, made.timeline);
+    const std::vector<InstructionId> path = path_of(made.program, made.timeline);
     ASSERT_FALSE(path.empty());
     EXPECT_EQ(made.timeline.start[path.front()], 0) << round;
     EXPECT_EQ(made.timeline.end[path.back()], made.makespan) << round;
@@ -58,7 +66,7 @@ TEST(CriticalPath, LengthensTheStepWhereverItIsLengthened) {
   std::mt19937 random(20240611);
   for (int round = 0; round < 200; ++round) {
     const Case made = random_case(random);
-    for (const InstructionId id : find_critical_path(made.program, made.timeline)) {
+    for (const InstructionId id : path_of(made.program, made.timeline)) {
       std::vector<Nanos> longer = made.durations;
       longer[id] += 3;
       ASSERT_EQ(compute_makespan(simulate(made.program, longer)), made.makespan + 3) << round;
@@ -70,7 +78,7 @@ TEST(Slack, IsExactlyHowMuchLongerAnInstructionCouldTakeForFree) {
   std::mt19937 random(20240612);
   for (int round = 0; round < 200; ++round) {
     const Case made = random_case(random);
-    const std::vector<Nanos> slack = compute_slack(made.program, made.timeline);
+    const std::vector<Nanos> slack = slack_of(made.program, made.timeline);
     for (InstructionId id = 0; id < made.program.size(); ++id) {
       std::vector<Nanos> longer = made.durations;
       longer[id] += slack[id];
@@ -123,8 +131,8 @@ TEST(MeasuredCriticalPath, ExplainsTheStepToTheNanosecondWithItsGaps) {
   for (int round = 0; round < 1000; ++round) {
     const MeasuredCase made = measured_case(random);
     const Timeline timeline = made.run(made.durations);
-    const std::vector<InstructionId> path = find_critical_path(made.program, timeline);
-    const std::vector<Nanos> slack = compute_slack(made.program, timeline);
+    const std::vector<InstructionId> path = path_of(made.program, timeline);
+    const std::vector<Nanos> slack = slack_of(made.program, timeline);
     Nanos sum = 0;
     for (const PathPart& part : measure_path(path, timeline)) {
       EXPECT_EQ(part.time, made.durations[part.id]) << round;
@@ -146,11 +154,11 @@ TEST(MeasuredCriticalPath, HasLessSlackInAReplayThanItHasGaps) {
     if (has_unstated(made)) continue;
     ++counted;
     const Timeline timeline = made.run(made.durations);
-    const std::vector<InstructionId> path = find_critical_path(made.program, timeline);
+    const std::vector<InstructionId> path = path_of(made.program, timeline);
     Nanos gaps = 0;
     for (const PathPart& part : measure_path(path, timeline)) gaps += part.gap;
     const Timeline replayed = simulate(made.program, made.durations);
-    const std::vector<Nanos> slack = compute_slack(made.program, replayed);
+    const std::vector<Nanos> slack = slack_of(made.program, replayed);
     for (const InstructionId id : path) ASSERT_LE(slack[id], gaps) << round;
   }
   EXPECT_GT(counted, 50);
@@ -164,7 +172,7 @@ TEST(MeasuredSlack, IsExactlyHowMuchLongerAnInstructionCouldTakeIfGapsStay) {
     if (has_unstated(made)) continue;
     ++counted;
     const Timeline timeline = made.run(made.durations);
-    const std::vector<Nanos> slack = compute_slack(made.program, timeline);
+    const std::vector<Nanos> slack = slack_of(made.program, timeline);
     const Nanos end = find_step_bounds(timeline).end;
     for (InstructionId id = 0; id < made.program.size(); ++id) {
       if (is_message(made.program.instructions[id])) continue;

@@ -68,7 +68,8 @@ TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
   if (const std::string missing = missing_reference(kTrace); !missing.empty())
     GTEST_SKIP() << missing;
   for (const traces::MeasuredStep& step : read_steps(reference_folder() + "/" + kTrace)) {
-    const std::vector<InstructionId> path = find_critical_path(step.program, step.timeline);
+    const std::vector<InstructionId> path =
+        find_critical_path(step.program, step.timeline, Blockers(step.program, step.timeline));
     Nanos computing = 0;
     Nanos others = 0;
     for (const PathPart& part : measure_path(path, step.timeline)) {
@@ -79,8 +80,9 @@ TEST(StragglerTrace, ItsCriticalPathsAreCriticalInReplays) {
     const Nanos makespan = compute_makespan(step.timeline);
     EXPECT_EQ(computing + others, makespan) << step.label;
     EXPECT_LT(others, makespan / 100) << step.label;
+    const Timeline replayed = replay(step.program, step.timeline);
     const std::vector<Nanos> slack =
-        compute_slack(step.program, replay(step.program, step.timeline));
+        compute_slack(step.program, replayed, Blockers(step.program, replayed));
     for (const InstructionId id : path) {
       const bool computes = is_compute(step.program.instructions[id].op.kind);
       EXPECT_LE(computes ? slack[id] : 0, others) << step.label;

@@ -29,7 +29,8 @@ std::vector<traces::MeasuredStep> read(const std::string& text) {
 /// "0F0 0F1 1F0 ...": the ops of the critical path.
 std::string path_of(const traces::MeasuredStep& step) {
   std::string path;
-  for (const InstructionId id : find_critical_path(step.program, step.timeline))
+  const Blockers blockers(step.program, step.timeline);
+  for (const InstructionId id : find_critical_path(step.program, step.timeline, blockers))
     if (is_compute(step.program.instructions[id].op.kind))
       path += (path.empty() ? "" : " ") + to_string(step.program.instructions[id].op);
   return path;

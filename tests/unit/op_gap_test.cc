@@ -127,7 +127,8 @@ TEST(OpGap, SlackIsWhatAnOpCouldTakeLonger) {
       const std::vector<Nanos> gaps = price_gaps(program, costs);
       std::vector<Nanos> durations = price(program, costs);
       const Timeline timeline = simulate(program, durations, gaps);
-      const std::vector<Nanos> slack = compute_slack(program, timeline);
+      const Blockers blockers(program, timeline);
+      const std::vector<Nanos> slack = compute_slack(program, timeline, blockers);
       const Nanos makespan = compute_makespan(timeline);
       for (InstructionId id = 0; id < program.size(); ++id) {
         durations[id] += slack[id];
@@ -136,7 +137,8 @@ TEST(OpGap, SlackIsWhatAnOpCouldTakeLonger) {
         EXPECT_GT(compute_makespan(simulate(program, durations, gaps)), makespan) << id;
         durations[id] -= slack[id] + 1;
       }
-      for (const InstructionId id : find_critical_path(program, timeline)) EXPECT_EQ(slack[id], 0);
+      for (const InstructionId id : find_critical_path(program, timeline, blockers))
+        EXPECT_EQ(slack[id], 0);
     }
   }
 }

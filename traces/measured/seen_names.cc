@@ -144,14 +144,14 @@ bool is_step_marker(const std::string& name) {
 
 }  // namespace
 
-void SeenNames::add(std::string_view name, std::size_t times) {
+void SeenNames::add(std::string_view name) {
   if (name.empty() || name.size() > kMaxName) return;
   const std::string general = without_numbers(name);
   const auto found = groups_.find(general);
   if (found != groups_.end()) {
-    found->second.count += times;
+    ++found->second.count;
   } else if (groups_.size() < kMaxGroups) {
-    groups_.emplace(general, Group{std::string(name), times});
+    groups_.emplace(general, Group{std::string(name), 1});
   }
 }
 

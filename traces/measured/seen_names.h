@@ -11,7 +11,7 @@ namespace bubblescope::traces {
 /// Counts names that differ only in their numbers together: "fwd 3" and "fwd 12" are both "fwd #".
 class SeenNames {
  public:
-  void add(std::string_view name, std::size_t times = 1);
+  void add(std::string_view name);
 
   bool empty() const { return groups_.empty(); }
 

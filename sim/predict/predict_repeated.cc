@@ -14,7 +14,6 @@
 #include "sim/ir/order_cycle.h"
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
-#include "sim/predict/choose_layers.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
 #include "sim/predict/model_fit.h"
@@ -213,13 +212,12 @@ bool may_shrink(const Config& config, const Models& models, const BubbleReport& 
 }  // namespace
 
 std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
-                                                         const Config& given,
+                                                         const Config& config,
                                                          const ChooseRanks& choose_ranks,
                                                          const ShortSteps& limits) {
-  if (!may_repeat(given)) return schedule;
+  if (!may_repeat(config)) return schedule;
   const std::optional<OrderCycle> cycle = find_order_cycle(schedule);
   if (!cycle || !saves_enough(schedule, *cycle, limits)) return schedule;
-  const Config config = choose_layers(schedule, given);
   RepeatedPrediction repeated(schedule, config, *cycle);
   if (!repeated.find_short_step(limits)) return schedule;
   std::optional<BubbleReport> report = repeated.report();

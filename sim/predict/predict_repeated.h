@@ -31,7 +31,8 @@ struct ShortSteps {
 
 /// Predicts the step of a schedule that has its moves already, with its complete report. Program
 /// and Timeline hold only a part of the instructions: all that the report names, and all compute
-/// ops of the chosen ranks. Without dependencies, uncontended times or Timing.
+/// ops of the chosen ranks. Without dependencies, uncontended times or Timing. A model's layers
+/// must have been chosen (sim/predict/choose_layers.h).
 ///
 /// Returns the schedule where micro-batches, noise or contention make ops differ, where anything
 /// but the report is asked for (sensitivity, arrivals, faults), or where no short step becomes

@@ -8,9 +8,20 @@
 
 namespace bubblescope::exec {
 
+namespace {
+
+void refuse_device_options(const DeviceOptions& device) {
+  if (device.graph) throw Error("`graph`: steps over NCCL cannot be launched as graphs; omit it");
+  if (device.activity)
+    throw Error("`activity`: records of several processes cannot be gathered; use `backend` cuda");
+}
+
+}  // namespace
+
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request) {
   std::unique_ptr<NcclRankRunner> backend;
   try {
+    refuse_device_options(job.device);
     backend = std::make_unique<NcclRankRunner>(place, job, std::move(request));
   } catch (const Error& error) {
     StepProtocol(place.link, {}).notify_failure(error.what());

@@ -38,13 +38,6 @@ void expect_same_program(const Program& program, StepProtocol& protocol) {
                 " runs another program than rank 0; start all processes with the same arguments");
 }
 
-const DeviceOptions& expect_known_devices(const DeviceOptions& device) {
-  if (device.graph) throw Error("`graph`: steps over NCCL cannot be launched as graphs; omit it");
-  if (device.activity)
-    throw Error("`activity`: records of several processes cannot be gathered; use `backend` cuda");
-  return device;
-}
-
 }  // namespace
 
 JobPart find_part(const RankInfo& rank_info, std::int32_t ranks) {
@@ -58,7 +51,7 @@ JobPart find_part(const RankInfo& rank_info, std::int32_t ranks) {
 
 NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
                                BackendRequest request)
-    : place_((expect_known_devices(job.device), place)),
+    : place_(place),
       program_(job.program),
       part_(find_part(place.link.self(), job.program.ranks)),
       request_(take_own(std::move(request), job.program, part_)),

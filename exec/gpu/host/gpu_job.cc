@@ -15,16 +15,12 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Before anything is made on a device.
-const BubblescopeGpu& observe(const BubblescopeGpu& calls, const DeviceOptions& device,
-                              const BackendRequest& request) {
-  if (device.graph && !request.injections.empty())
+void refuse_device_options(const DeviceOptions& device, const BackendRequest& request) {
+  if (!device.graph) return;
+  if (!request.injections.empty())
     throw Error("`inject`: a graph cannot be stopped at an op; omit `graph`");
-  if (!device.activity) return calls;
-  if (device.graph)
+  if (device.activity)
     throw Error("`activity`: CUPTI does not assign a graph's kernels to ops; omit `graph`");
-  start_activity(calls);
-  return calls;
 }
 
 class GpuBackend : public Backend {
@@ -32,7 +28,7 @@ class GpuBackend : public Backend {
   GpuBackend(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request)
       : program_(job.program),
         request_(std::move(request)),
-        machine_(observe(calls, job.device, request_), job.program.ranks, job.device.share) {
+        machine_(calls, job.program.ranks, job.device.share) {
     if (job.training != nullptr) training_.emplace(machine_, job);
     step_.emplace(machine_, program_, request_, work_of(job));
   }
@@ -76,6 +72,8 @@ class GpuBackend : public Backend {
 }  // namespace
 
 Job start_gpu_job(const BubblescopeGpu& calls, const JobRequest& job, BackendRequest request) {
+  refuse_device_options(job.device, request);
+  if (job.device.activity) start_activity(calls);  // before anything is made on a device
   auto backend = std::make_unique<GpuBackend>(calls, job, std::move(request));
   Job started;
   started.device = backend->describe();

@@ -30,6 +30,12 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
                 "a step: start as many processes as ranks");
 }
 
+/// The options of a job that GPUs can train. Throws Error for others.
+const TrainingOptions& find_training(const JobRequest& job, std::int32_t copies) {
+  expect_trainable_on_gpus(job, copies);
+  return *job.training;
+}
+
 /// With several processes, NCCL reduces the gradients: after the step for copies of the pipeline,
 /// whose updates then follow the step, as they do where a process has several replicas of a stage.
 ProgramUpdates find_in_program(const JobRequest& job, const GpuExchange& exchange,
@@ -58,7 +64,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
-      options_((expect_trainable_on_gpus(job, exchange.copies), *job.training)),
+      options_(find_training(job, exchange.copies)),
       exchange_(std::move(exchange)),
       order_(find_order(job)),
       weights_(machine, job.schedule, options_, dtype_of(job.device.precision)),

@@ -86,7 +86,7 @@ PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& wo
 
 /// Throws Error where options are wrong for any schedule, and where these need a shape that they
 /// lack. What is said of the options is said again where a step is predicted.
-bool expect_comparable(const std::vector<std::string>& names, const Arguments& words,
+void expect_comparable(const std::vector<std::string>& names, const Arguments& words,
                        PrintCapture& kept) {
   const auto is_built = [](const std::string& name) {
     reads_costs(name);  // throws where no schedule has this name
@@ -102,7 +102,6 @@ bool expect_comparable(const std::vector<std::string>& names, const Arguments& w
     throw Error("compare needs --pp and -m; for example 'bubblescope compare " + names.front() +
                 " --pp 4 -m 8'");
   kept.messages.clear();
-  return true;
 }
 
 /// As compare does it: flags that this schedule does not have are meant for others.
@@ -184,8 +183,10 @@ void bind_names(nb::module_& module) {
   });
   module.def("expect_comparable",
              [](const std::vector<std::string>& names, const Arguments& words) {
-               return call_library_with_output(
-                   [&](PrintCapture& kept) { return expect_comparable(names, words, kept); });
+               call_library_with_output([&](PrintCapture& kept) {
+                 expect_comparable(names, words, kept);
+                 return true;  // a call has a result
+               });
              });
   module.def("trained_schedules", &list_trained_schedules);
   module.def("simulate_name", &simulate_name);

@@ -29,12 +29,13 @@ class CpuBackend : public Backend {
 };
 
 const BackendRegistrar registrar{[] {
-  return BackendDef{"cpu",
-                    {"threads"},
-                    "all ranks in one process, one thread per lane",
-                    [](BackendRequest request, const Program& program) -> std::unique_ptr<Backend> {
-                      return std::make_unique<CpuBackend>(std::move(request), program);
-                    }};
+  return BackendDef{
+      .name = "cpu",
+      .aliases = {"threads"},
+      .summary = "all ranks in one process, one thread per lane",
+      .make = [](BackendRequest request, const Program& program) -> std::unique_ptr<Backend> {
+        return std::make_unique<CpuBackend>(std::move(request), program);
+      }};
 }};
 
 }  // namespace

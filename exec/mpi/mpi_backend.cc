@@ -44,11 +44,11 @@ std::unique_ptr<Processes> join(const Limits& limits) {
 }
 
 const BackendRegistrar registrar{[] {
-  return BackendDef{"mpi",
-                    {"openmpi"},
-                    "one process per rank, started by mpirun; messages over MPI",
-                    make_mpi_backend,
-                    join};
+  return BackendDef{.name = "mpi",
+                    .aliases = {"openmpi"},
+                    .summary = "one process per rank, started by mpirun; messages over MPI",
+                    .make = make_mpi_backend,
+                    .join = join};
 }};
 
 }  // namespace

@@ -172,12 +172,13 @@ Job start_nccl(const JobRequest& job, BackendRequest request) {
 }
 
 const BackendRegistrar nccl_registrar{[] {
-  return BackendDef{
-      "nccl", {}, "one process per GPU, started by torchrun, srun or mpirun", {}, join_processes};
+  return BackendDef{.name = "nccl",
+                    .summary = "one process per GPU, started by torchrun, srun or mpirun",
+                    .join = join_processes};
 }};
 
 const DeviceBackendRegistrar nccl_device_registrar{[] {
-  return DeviceBackendDef{"nccl", {}, start_nccl};
+  return DeviceBackendDef{.name = "nccl", .start = start_nccl};
 }};
 
 }  // namespace

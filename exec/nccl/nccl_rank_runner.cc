@@ -92,12 +92,11 @@ GpuStepWork NcclRankRunner::make_work(const JobRequest& job) {
   GpuRemoteHooks remote{std::bind_front(&NcclRankRunner::await_begin, this),
                         std::bind_front(&NcclRankRunner::poll_peers, this),
                         [this] { nccl_links_->abort(); }};
-  return {[this, work, find](InstructionId id, void* stream) { put(id, work, find, stream); },
-          begin,
-          false,
-          training_.has_value(),
-          false,
-          std::move(remote)};
+  return {.enqueue = [this, work, find](InstructionId id,
+                                        void* stream) { put(id, work, find, stream); },
+          .begin = begin,
+          .loads_kernels = training_.has_value(),
+          .remote = std::move(remote)};
 }
 
 /// Enqueues the work and the transfers of an instruction. If the ops only take time, the sender of

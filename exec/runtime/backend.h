@@ -59,11 +59,11 @@ struct BackendRequest {
 /// registry of exec/gpu/host/device_backend.h as well.
 struct BackendDef {
   std::string name;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
   std::string summary;  ///< one line for `list backends`
   /// Makes a backend whose work runs on the host; empty for those that enqueue it on devices. The
   /// Program is not copied. Throws Error.
-  std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make;
+  std::function<std::unique_ptr<Backend>(BackendRequest request, const Program& program)> make = {};
   /// Connects to the other processes. Empty for backends that run all ranks in one process. Throws
   /// Error.
   std::function<std::unique_ptr<Processes>(const Limits& limits)> join = {};

@@ -25,13 +25,17 @@ std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& devi
 }
 
 const BackendRegistrar registrar{[] {
-  return BackendDef{
-      "cuda", {"gpu"}, "all ranks in one process, streams of one or several GPUs", {}};
+  return BackendDef{.name = "cuda",
+                    .aliases = {"gpu"},
+                    .summary = "all ranks in one process, streams of one or several GPUs"};
 }};
 
 const DeviceBackendRegistrar device_registrar{[] {
-  return DeviceBackendDef{"cuda",        {},        start_cuda,
-                          time_messages, time_host, [] { return open_gpu_bench(open_gpu()); }};
+  return DeviceBackendDef{.name = "cuda",
+                          .start = start_cuda,
+                          .time_messages = time_messages,
+                          .time_host_copies = time_host,
+                          .open_bench = [] { return open_gpu_bench(open_gpu()); }};
 }};
 
 }  // namespace

@@ -52,14 +52,14 @@ class GpuBackend : public Backend {
  private:
   GpuStepWork work_of(const JobRequest& job) {
     if (!training_)
-      return {play_on_gpu(machine_, program_, job.durations, job.wait_mode),
-              {},
-              job.device.graph,
-              /*loads_kernels=*/false,
-              job.device.activity};
-    return {std::bind_front(&GpuTraining::enqueue, &*training_),
-            std::bind_front(&GpuTraining::begin_step, &*training_), job.device.graph,
-            /*loads_kernels=*/true, job.device.activity};
+      return {.enqueue = play_on_gpu(machine_, program_, job.durations, job.wait_mode),
+              .uses_graph = job.device.graph,
+              .has_tags = job.device.activity};
+    return {.enqueue = std::bind_front(&GpuTraining::enqueue, &*training_),
+            .begin = std::bind_front(&GpuTraining::begin_step, &*training_),
+            .uses_graph = job.device.graph,
+            .loads_kernels = true,
+            .has_tags = job.device.activity};
   }
 
   const Program& program_;

@@ -33,7 +33,7 @@ struct GpuRemoteHooks {
 /// The work of the steps.
 struct GpuStepWork {
   GpuWork enqueue;
-  std::function<void()> begin;  ///< called before each step, while nothing runs; may be empty
+  std::function<void()> begin = {};  ///< called before each step, while nothing runs; may be empty
   bool uses_graph = false;
   bool loads_kernels = false;  ///< in the first step: loading may wait for a kernel that is blocked
   bool has_tags = false;       ///< tags activities with activity_tag(), except in graphs

@@ -34,7 +34,7 @@ Blob write_gathered(const Gathered& gathered) {
 Gathered read_gathered(const Blob& blob, std::size_t count) {
   BlobReader reader(blob);
   if (reader.read<std::size_t>() != count)
-    throw Error(Fault::kMachine, "rank 0 sent garbage: a wrong number of ranks");
+    throw Error(Fault::kMachine, "rank 0 sent an invalid message: a wrong number of ranks");
   Gathered gathered{std::vector<std::optional<Blob>>(count), std::vector<bool>(count)};
   for (std::size_t rank = 0; rank < count; ++rank) {
     const bool is_there = reader.read<bool>();

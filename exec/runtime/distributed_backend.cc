@@ -114,7 +114,7 @@ void DistributedBackend::handle(const Message& message) {
   if (header.id >= program_.size() || program_.instructions[header.id].rank != message.from)
     throw Error(Fault::kMachine,
                 "rank " + std::to_string(message.from) +
-                    " sent garbage: a message for an instruction that is not its own");
+                    " sent an invalid message: one for an instruction that is not its own");
   const Instruction& instruction = program_.instructions[header.id];
   const auto size = reader.read<std::size_t>();
   if (size != reader.rest().size())

@@ -80,7 +80,7 @@ void RemoteCopies::take(const Message& message) {
       copy->peer != message.from)
     throw Error(Fault::kMachine,
                 "rank " + std::to_string(message.from) +
-                    " sent garbage: a copy that concerns neither it nor this rank");
+                    " sent an invalid message: a copy that concerns neither it nor this rank");
   const std::lock_guard lock(mutex_);
   answers_[header.copy] = std::move(moved);
 }

@@ -48,7 +48,7 @@ std::string find_damage(const Payload& payload, std::int32_t rows, std::int32_t 
     return "a wrong size: " + shape_text(matrix.rows, matrix.columns) + " entries instead of " +
            shape_text(rows, columns);
   if (payload.checksum && *payload.checksum != checksum_of(matrix))
-    return "garbage: the payload does not match its checksum";
+    return "an invalid message: the payload does not match its checksum";
   return "";
 }
 

@@ -22,7 +22,7 @@ struct Payload {
 Payload seal(Matrix matrix, Damage damage);
 
 /// Checks a payload against the shape that its receiver expects. Returns "a wrong size: ...",
-/// "garbage: ...", or an empty text if it is intact.
+/// "an invalid message: ...", or an empty text if it is intact.
 std::string find_damage(const Payload& payload, std::int32_t rows, std::int32_t columns);
 
 /// Serialize and deserialize a sealed payload. Malformed bytes give a damaged payload.

@@ -38,7 +38,7 @@ TEST(Training, ADamagedMessageIsFoundAndItsSenderNamed) {
       const Instruction& producer = program.instructions[program.dependencies_of(message)[0]];
       for (const auto& [kind, text] :
            {std::pair{Injection::Kind::kWrongSize, "sent a wrong size: 5 x 8 entries instead of"},
-            std::pair{Injection::Kind::kGarbage, "sent garbage"}}) {
+            std::pair{Injection::Kind::kGarbage, "sent an invalid message"}}) {
         exec::Training training(schedule, program, small_model());
         const Injections damage{{producer.rank, to_string(producer.op), kind}};
         const auto backend = exec::find_backend("cpu").make({training.work(), damage}, program);

@@ -155,7 +155,7 @@ def try_harmless(options, shape, rank, op, folder, how):
 def try_fatal(options, shape, rank, op, folder, kind):
     culprits = {"die": f"rank {rank} died at {re.escape(op)}", "wrong-size": f"rank {rank} sent a wrong size",
                 "hang": f"no progress within --timeout: rank {rank} at {re.escape(op)} \\(running\\)",
-                "garbage": f"rank {rank} sent garbage"}
+                "garbage": f"rank {rank} sent an invalid message"}
     extra = injected(kind, rank, op) + ["--timeout", HANG_TIMEOUT if kind == "hang" else "30s"]
     run = Run(options, shape, extra, folder).exports().start().finish()
     run.expect(run.status == 3, "the machine failed: the exit status must be 3")

@@ -49,7 +49,7 @@ TEST(Payload, TellsWhatIsWrongWithIt) {
   EXPECT_EQ(damage(exec::pack(exec::seal(matrix, Damage::kWrongSize))),
             "a wrong size: 3 x 3 entries instead of 2 x 3");
   EXPECT_EQ(damage(exec::pack(exec::seal(matrix, Damage::kGarbage))),
-            "garbage: the payload does not match its checksum");
+            "an invalid message: the payload does not match its checksum");
   exec::Blob short_of_one = exec::pack(exec::seal(matrix, Damage::kNone));
   short_of_one.pop_back();
   EXPECT_EQ(damage(short_of_one).find("a wrong size"), 0u);

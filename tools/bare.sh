@@ -34,7 +34,7 @@ remove_root() {  # FOLDER: one that lies in the cache
   local folder
   [ -e "$1" ] || return 0
   folder=$(realpath -- "$1")
-  [ "$(dirname -- "$folder")" = "$cache" ] || refuse "$folder is no root in $cache; it was not deleted"
+  [ "$(dirname -- "$folder")" = "$cache" ] || refuse "$folder is not a root in $cache; it was not deleted"
   expect_nothing_mounted "$folder"
   rm -rf --one-file-system -- "$folder"
 }
@@ -166,7 +166,7 @@ main() {
   local objects="" suite status=0 commands command
   [ "${1:-}" != --objects ] || { objects=yes; shift; }
   suite=${1:?usage: bare.sh [--objects] SUITE [COMMAND]}
-  [[ $suite =~ ^[a-z]+$ ]] || refuse "'$suite' is no name of a Debian release"
+  [[ $suite =~ ^[a-z]+$ ]] || refuse "'$suite' is not a name of a Debian release"
   [ "$(id -u)" = 0 ] || give_up "only root can make a root"
   command -v debootstrap > /dev/null || give_up "debootstrap is not installed"
   unshare --mount --pid --fork true 2> /dev/null || give_up "this machine gives no mount namespace"

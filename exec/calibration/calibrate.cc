@@ -78,7 +78,7 @@ void collect_samples(Samples& samples, const Program& program, const Timeline& t
     if (lane == kNoLane) continue;
     if (role == Role::kWork && op.kind == OpKind::kOptimizer) {
       lane_end[lane] = timeline.end[id];
-      lane_begun[lane] = false;  // what follows an update is no op gap
+      lane_begun[lane] = false;  // what follows an update is not an op gap
     }
     if (!is_compute(op.kind)) continue;
     samples.ops[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)].push_back(

@@ -187,7 +187,7 @@ class StepSearch {
   }
 
   /// Takes the best order of the registered schedules that search. It is taken last, and not
-  /// improved, so that a smaller cap, where it is no candidate, cannot lead to a shorter order.
+  /// improved, so that a smaller cap, where it is not a candidate, cannot lead to a shorter order.
   void take_searched(const LevelProblem& problem) {
     for (const std::optional<SearchProblem>& kind : {problem.split, problem.full}) {
       if (!kind || !min_caps_hold(*kind) || stopped(goal_.stop)) continue;

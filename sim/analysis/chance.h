@@ -1,4 +1,4 @@
-// How far the speeds of ops differ by chance: what is slower by less is no cause.
+// How far the speeds of ops differ by chance: what is slower by less is not a cause.
 //
 // The median time of a group of ops is off by what is left in it of the noise of single ops, of
 // ranks in single steps (sim/analysis/fit_noise.h) and, between replicas, of the lengths of their

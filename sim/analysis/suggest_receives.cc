@@ -12,8 +12,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Copies the cells of `from` that are no compute op and no message into `to`, before the same op
-/// or send.
+/// Copies the cells of `from` that are neither a compute op nor a message into `to`, before the
+/// same op or send.
 RankOrder restore_cells(const RankOrder& from, const RankOrder& to) {
   RankOrder kept;
   auto next = from.begin();

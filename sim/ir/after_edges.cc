@@ -22,8 +22,8 @@ AfterEdges::AfterEdges(const Schedule& schedule, const ValueIndex& index) {
 
 void refuse_graph(const Schedule& schedule, const std::string& format) {
   if (!schedule.graph.is_chain())
-    throw Error(format + " cannot express stages that are no chain, as those of " + schedule.name +
-                "; write it as native");
+    throw Error(format + " cannot express stages that are not a chain, as those of " +
+                schedule.name + "; write it as native");
 }
 
 void refuse_after_edges(const Schedule& schedule, const std::string& format) {

@@ -219,7 +219,7 @@ class OpDraft {
     return *longest;
   }
 
-  /// Each part waits for the one before it that is no weight gradient.
+  /// Each part waits for the one before it that is not a weight gradient.
   static void connect(OpParts& op) {
     std::optional<std::size_t> before;
     std::optional<std::size_t> first;

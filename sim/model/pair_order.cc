@@ -106,7 +106,7 @@ PairOrder find_pair_order(std::string_view name, std::string_view others) {
     }
     names += std::string(known.name) + ", ";
   }
-  throw Error("'" + std::string(name) + "' is no order of parts; give " + names +
+  throw Error("'" + std::string(name) + "' is not an order of parts; give " + names +
               std::string(others) + "or a list of parts");
 }
 

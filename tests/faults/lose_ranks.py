@@ -91,7 +91,7 @@ def parse(text):
     ops = []
     for cell in text.split():
         found = [(int(s), kind, int(m), int(slice_ or 0)) for s, kind, m, slice_ in CELL.findall(cell)]
-        expect(found, f'{cell} is no op')
+        expect(found, f'{cell} is not an op')
         for at, op in enumerate(found):
             ops.append((op, found[1] if len(found) == 2 and at == 0 else None))
     return ops

@@ -103,7 +103,7 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"compare , --pp 4 -m 8", 2, "compare needs schedules"},
       {"compare 1f1b", 2, "compare needs --pp and -m"},
       {"search -m 8", 2, "'bubblescope search --pp 4 -m 8'"},
-      {"search --pp 4 -m 8 --placement w", 2, "--placement: 'w' is none of"},
+      {"search --pp 4 -m 8 --placement w", 2, "--placement: 'w' is not one of"},
       {"search --pp 4 -m 8 --vpp 2", 1, "one stage per rank"},
       {"search --pp 4 -m 8 --cap 0.5", 1, "rank 0 may hold 0.5, but one micro-batch alone needs 1"},
       {"search --pp 4 -m 8 --p2p-mode fifo", 2, "simulate the schedule that it saves"},

@@ -3,7 +3,7 @@
 
   module_folders.py PROGRAM
 
-What stands in for a module is no library, so a loader that opens it says so.
+What stands in for a module is not a library, so a loader that opens it says so.
 """
 import os
 import shutil

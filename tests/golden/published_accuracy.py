@@ -32,7 +32,7 @@ python3 tests/golden/published_accuracy.py build/release/bubblescope published.j
 ```
 
 from a file of the published numbers, each with its source; the limits (median 5 %, worst 12 %) are a test. Where
-nothing at all is fitted to a source (`none: ab initio`) they are 10 % and 20 %; networks that are no transformers,
+nothing at all is fitted to a source (`none: ab initio`) they are 10 % and 20 %; networks that are not transformers,
 from a count of what their layers compute, may have one cell far off (30 %), and of runs of which one number is known
 30 % is the limit. Steps of runs that no number was fitted to alone are in [Steps of published runs](accuracy_steps.md), with
 what constants were before fitting and after.

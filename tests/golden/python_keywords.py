@@ -38,7 +38,7 @@ def printed_flags(help_text):
 
 
 def differences(flags, typed):
-    faults = [f'{flag} is no keyword of _options.py' for flag in sorted(flags - typed - OUTPUTS)]
+    faults = [f'{flag} is not a keyword of _options.py' for flag in sorted(flags - typed - OUTPUTS)]
     return faults + [f'_options.py has a keyword for {flag}, which no command knows' for flag in sorted(typed - flags)]
 
 

@@ -292,7 +292,7 @@ TEST_F(SavedSteps, RefuseFactsThatDoNotFit) {
   expect_refusal(R"("first_end_ns":4000000)", R"("first_end_ns":4000001)",
                  "/parts/runs/0/first_end_ns: must be a whole number from 0 to 4000000");
   expect_refusal(R"("dispatch","expert")", R"("dispatch","x")",
-                 "/parts/runs/0/uses/1/1: is no lane; the lanes are compute, tensor, expert");
+                 "/parts/runs/0/uses/1/1: is not a lane; the lanes are compute, tensor, expert");
   std::string many = R"("uses":[)";
   for (int use = 0; use < 8192; ++use) many += R"(["many","expert",false,0,0],)";
   expect_refusal(R"("uses":[)", many, "/parts/runs/0/uses: has more than 8192 entries");

@@ -80,7 +80,7 @@ TEST_F(TriedWork, CsvOfShardsAreRefused) {
                   " --timeline " + path("step.csv"));
       const CommandOutcome outcome = run_with_messages("analyze " + path("step.csv"));
       EXPECT_EQ(outcome.status, 2) << outcome.output;
-      EXPECT_NE(outcome.output.find("its stages are no chain"), std::string::npos)
+      EXPECT_NE(outcome.output.find("its stages are not a chain"), std::string::npos)
           << outcome.output;
       EXPECT_NE(outcome.output.find("with --save"), std::string::npos) << outcome.output;
     }

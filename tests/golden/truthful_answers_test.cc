@@ -306,7 +306,7 @@ TEST_F(TruthfulAnswers, SizesWithoutUnitsAreNoticed) {
   expect_says("--max-input 16 simulate 1f1b --pp 4 -m 8", 0, "--max-input 16 is 16 bytes");
 }
 
-// A schedule that no device can hold is no choice, however fast.
+// A schedule that no device can hold is not a choice, however fast.
 TEST_F(TruthfulAnswers, TheBestOfAComparisonFits) {
   const std::string capped = run_command("compare 1f1b,zb-h2 --pp 4 -m 8 --cap 4").output;
   EXPECT_TRUE(std::regex_search(capped, std::regex("1f1b .* \\+0\\.00% "))) << capped;

@@ -122,7 +122,7 @@ def databases():
 
 
 def make_odd(folder):
-    """Names in the folder that are no plain files; with what must be closed again."""
+    """Names in the folder that are not plain files; with what must be closed again."""
     os.mkfifo(Path(folder, "pipe.json"))
     Path(folder, "folder.json").mkdir()
     bound = socket.socket(socket.AF_UNIX)

@@ -72,7 +72,7 @@ def is_acting(text):
     try:
         words = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        return f"a byte that is no UTF-8 at {error.start}"
+        return f"a byte that is not UTF-8 at {error.start}"
     acting = re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", words)
     return f"U+{ord(acting[0]):04X} at {acting.start()}" if acting else None
 

@@ -9,7 +9,7 @@
 # It changes the system that it runs on, so it runs in such a root only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-[ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is no bare root; see the first lines of this file"; exit 1; }
+[ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is not a bare root; see the first lines of this file"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive
 
 say() { printf '\n--- %s\n' "$*"; }

@@ -120,7 +120,7 @@ inside() {  # SUITE ROOT: the test, in a mount namespace of its own
 
 main() {
   suite=${1:-$(. /etc/os-release && echo "${VERSION_CODENAME:-trixie}")}
-  [[ $suite =~ ^[a-z]+$ ]] || refuse "'$suite' is no name of a Debian release"
+  [[ $suite =~ ^[a-z]+$ ]] || refuse "'$suite' is not a name of a Debian release"
   [ "$(id -u)" = 0 ] || give_up "only root can make the base image"
   command -v buildah > /dev/null || give_up "buildah is not installed"
   command -v debootstrap > /dev/null || [ -d "$cache/$suite" ] || give_up "debootstrap is not installed"

@@ -7,7 +7,7 @@
 # Times are printed, and none is judged. It changes the system that it runs on, so it runs in such a root only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-[ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is no bare root; see the first lines of this file"; exit 1; }
+[ "$PWD" = /root/bubblescope ] || { echo "bare.sh: this is not a bare root; see the first lines of this file"; exit 1; }
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 export PIP_NO_CLEAN=1 TMPDIR=/root/tmp  # keeps the wheel that `pip install .` makes
 mkdir -p /root/tmp

@@ -15,7 +15,7 @@ if [ "${1:-}" = --sanitize ]; then
   venv=build/python-package-sanitized
   export SKBUILD_CMAKE_BUILD_TYPE=Debug SKBUILD_INSTALL_STRIP=false
   export SKBUILD_CMAKE_DEFINE="BUBBLESCOPE_SANITIZE=address,undefined;BUBBLESCOPE_STATIC_RUNTIME=OFF;CMAKE_CXX_FLAGS_DEBUG=-O1 -g1"
-  # Python itself is not instrumented, so the runtime is loaded before it. What Python keeps until it exits is no leak.
+  # Python itself is not instrumented, so the runtime is loaded before it. What Python keeps until it exits is not a leak.
   preload="$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so)"
   export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 fi

@@ -63,8 +63,8 @@ class Values(unittest.TestCase):
         self.refuse("--help", bs.analyze, "--help")
 
     def test_other_types_are_refused(self):
-        self.refuse("^f: bytes is no type of a value", bs.simulate, "1f1b", pp=2, m=2, f=b"10")
-        self.refuse("^f: function is no type", bs.simulate, "1f1b", pp=2, m=2, f=flags_of)
+        self.refuse("^f: bytes is not a type of a value", bs.simulate, "1f1b", pp=2, m=2, f=b"10")
+        self.refuse("^f: function is not a type", bs.simulate, "1f1b", pp=2, m=2, f=flags_of)
         for schedules in ([bs.schedule("1f1b", pp=2, m=2)], bs.schedule("1f1b", pp=2, m=2), [flags_of], flags_of):
             self.refuse("^schedules: .* by its name", bs.plan, pp=2, m=2, schedules=schedules)
 

@@ -53,7 +53,7 @@ std::uint32_t pack(Bfloat16 low, Bfloat16 high) {
 
 void expect_aligned(const void* address) {
   if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
-    throw std::logic_error("16 bytes at an address that is no multiple of 16");
+    throw std::logic_error("16 bytes at an address that is not a multiple of 16");
 }
 
 template <class Take>

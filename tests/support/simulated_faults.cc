@@ -82,7 +82,7 @@ Fault parse_fault(const std::string& text) {
       parsed.due += std::chrono::duration_cast<Clock::duration>(seconds);
       return parsed;
     }
-  std::fprintf(stderr, "BUBBLESCOPE_SIMULATED_GPU_FAULT: '%s' is no fault\n", text.c_str());
+  std::fprintf(stderr, "BUBBLESCOPE_SIMULATED_GPU_FAULT: '%s' is not a fault\n", text.c_str());
   std::exit(2);
 }
 

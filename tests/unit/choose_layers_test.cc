@@ -63,7 +63,7 @@ TEST(ChooseLayers, KeepsLayersThatAreGiven) {
   EXPECT_FALSE(on_of(same).trials);
 }
 
-// A search finds its order for balanced layers; costs that are no model's have no layers.
+// A search finds its order for balanced layers; costs that are not a model's have no layers.
 TEST(ChooseLayers, LeavesOtherConfigsAsTheyAre) {
   Config config = config_of("llama3-8b");
   std::get<ModelCosts>(config.costs).tries_splits = false;

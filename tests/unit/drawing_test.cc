@@ -43,7 +43,7 @@ int widest(const std::string& text) {
   return columns;
 }
 
-/// Counts UTF-8 bytes that are no character of their own, or broken: 0 for text that a terminal
+/// Counts UTF-8 bytes that are not a character of their own, or broken: 0 for text that a terminal
 /// shows.
 int broken_characters(const std::string& text) {
   int broken = 0;

@@ -166,7 +166,7 @@ TEST(GpuFragments, AttentionEqualsTheHosts) {
   }
 }
 
-// Widths that are no multiple of 8 and memory that is not aligned are copied number by number.
+// Widths that are not a multiple of 8 and memory that is not aligned are copied number by number.
 TEST(GpuFragments, HeadsNeedNoAlignment) {
   expect_equal_to_the_host({2, 37, 3, 20, {}}, 0);
   expect_equal_to_the_host({1, 70, 2, 33, {}}, 0);

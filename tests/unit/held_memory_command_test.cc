@@ -121,7 +121,7 @@ TEST_F(HeldMemoryCommand, ReadsASavedStepBackWithTheSameTimes) {
 
 TEST_F(HeldMemoryCommand, RefusesWhatCannotBe) {
   EXPECT_NE(refusal_of(gpipe(costs(), {"--send-budget", "0"}))
-                .find("--send-budget: '0' is no number of sends from 1 on"),
+                .find("--send-budget: '0' is not a number of sends from 1 on"),
             std::string::npos);
   EXPECT_NE(refusal_of(gpipe(costs(), {"--unshard-lookahead", "2"})).find("add --fsdp"),
             std::string::npos);

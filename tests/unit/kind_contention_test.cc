@@ -187,7 +187,7 @@ TEST(KindContention, EntriesThatMeanNothingAreRefused) {
     return error_of([&] { traces::parse_cost_file(with_entries(entries), "f.json"); });
   };
   EXPECT_EQ(error(R"({"kind":"fwd","beside":"backward","weight":1})"),
-            "f.json: /kind_contention/0/kind: is no kind of op; write forward, backward, "
+            "f.json: /kind_contention/0/kind: is not a kind of op; write forward, backward, "
             "input_grad, weight_grad or recompute");
   EXPECT_EQ(error(R"({"kind":"forward","beside":"backward","weight":-1})"),
             "f.json: /kind_contention/0/weight: must be a number from 0 to 100: how many times as "

@@ -74,7 +74,7 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
 }
 
 // An assumption that repeats what holds already replaces nothing, and one that says how the job
-// runs is no constant.
+// runs is not a constant.
 TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
   const tools::Arguments run{"1f1b", "--pp", "2", "-m", "4", "--model", "llama3-8b", "--tp", "2"};
   const auto report = [&](std::initializer_list<const char*> more) {

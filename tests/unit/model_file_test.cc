@@ -228,7 +228,7 @@ TEST(ModelFiles, NameKeysThatLookMisspelt) {
 TEST(ModelFiles, RefuseArchitecturesThatAreNotKnown) {
   const std::string unknown = complaint(R"({"model_type": "mamba", "hidden_size": 2048})");
   EXPECT_NE(unknown.find("/model_type"), std::string::npos) << unknown;
-  EXPECT_NE(unknown.find("'mamba' is none of the architectures that are known (bloom, cohere"),
+  EXPECT_NE(unknown.find("'mamba' is not one of the architectures that are known (bloom, cohere"),
             std::string::npos)
       << unknown;
 }

@@ -229,10 +229,11 @@ TEST(ModelParts, TakeAnOrderOfOnesOwn) {
   // 8 parts stand before a layer and 7 behind it.
   EXPECT_EQ(parse_model_parts("F.attn,|,B.attn").pair_order->parts.size(), 2u + 8 + 7);
   EXPECT_EQ(parse_model_parts("F.embedding,F.attn,B.send").pair_order->parts.size(), 1u + 8 + 7);
-  EXPECT_EQ(error_of([] { parse_model_parts("serial"); }),
-            "'serial' is no order of parts; give dualpipe, megatron, braid, series, or a list of "
-            "parts");
-  EXPECT_EQ(error_of([] { parse_model_parts(""); }).find("'' is no order of parts"), 0u);
+  EXPECT_EQ(
+      error_of([] { parse_model_parts("serial"); }),
+      "'serial' is not an order of parts; give dualpipe, megatron, braid, series, or a list of "
+      "parts");
+  EXPECT_EQ(error_of([] { parse_model_parts(""); }).find("'' is not an order of parts"), 0u);
   EXPECT_NE(error_of([] { parse_model_parts("F.attn,attn"); }).find("'attn'"), std::string::npos);
   EXPECT_EQ(error_of([] {
               parse_model_parts("F.atn,F.attn,B.norm");

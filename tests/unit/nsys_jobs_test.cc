@@ -100,7 +100,7 @@ TEST_F(NsysJobs, ReplicasAreSortedByWhatComesBeforeWhat) {
 }
 
 // A step's range also holds what runs behind the ops: an all-reduce and the optimizer, launched
-// while the ops still run. Kernels inside the step's ops are no works around them.
+// while the ops still run. Kernels inside the step's ops are not works around them.
 TEST_F(NsysJobs, WorksBehindTheOpsAreThoseOfTheirStep) {
   NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 1});
   for (std::int32_t rank = 0; rank < 4; ++rank) {
@@ -176,7 +176,7 @@ TEST_F(NsysJobs, CollectivesBesideAnOpDoNotLengthenIt) {
   EXPECT_EQ(compute_makespan(steps.front().timeline), step.report.makespan);
 }
 
-// Steps of 8, 8 and 12 micro-batches: the last is no incomplete one, and lacks nothing.
+// Steps of 8, 8 and 12 micro-batches: the last is not an incomplete one, and lacks nothing.
 TEST_F(NsysJobs, StepsOfOtherSizesAreNotCalledIncomplete) {
   NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 2});
   NsysEvents more = record_nsys(record(1'100'000, 12), {NsysNames::kOps, 1});

@@ -249,7 +249,7 @@ TEST(OpGap, IsAKeyOfTheCostFile) {
   EXPECT_EQ(make_cost_model(table, schedule).op_gap, 3000);
 }
 
-// A profiler does not record all that an op waits for, so a later start is no launch.
+// A profiler does not record all that an op waits for, so a later start is not a launch.
 TEST(OpGap, IsNotKnownOfImportedSteps) {
   const Schedule schedule = build("1f1b", 2, 4);
   const Program program = program_of(schedule);

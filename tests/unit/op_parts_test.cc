@@ -179,7 +179,7 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
             "f.json: /forward: has no parts; list them, or give the time of the whole op");
   EXPECT_EQ(
       refusal_of(parts(R"({"name":"a","lane":"nic","time":1})")),
-      "f.json: /forward/parts/0/lane: is no lane; the lanes are compute, tensor, expert, copy, "
+      "f.json: /forward/parts/0/lane: is not a lane; the lanes are compute, tensor, expert, copy, "
       "context, data, message");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":1,"after":["b"]},{"name":"b","time":1})")),
             "f.json: /forward/parts/0/after/0: names no part that this one can wait for");
@@ -202,7 +202,7 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
   EXPECT_NE(refusal_of(parts(R"({"name":"a","time":-1})")), "");
   EXPECT_NE(refusal_of(R"({"layers":0,"parts":[{"name":"a","time":1}]})"), "");
   EXPECT_EQ(error_of([] { costs_of(R"("forward":1,"backward":1,"evict":{"parts":[]})"); }),
-            "f.json: /evict: is no op that computes; only those have parts");
+            "f.json: /evict: is not an op that computes; only those have parts");
 }
 
 TEST(OpParts, GoOnlyWithWhatTheyExplain) {
@@ -222,7 +222,7 @@ TEST(OpParts, GoOnlyWithWhatTheyExplain) {
       refusal_of("1", R"(,"overlapped_pair":{"order":"dualpipe"})"),
       "f.json: /overlapped_pair: has an order of parts, but 'forward' has no parts; give them");
   EXPECT_EQ(refusal_of(one, R"(,"overlapped_pair":{"order":"duelpipe"})"),
-            "f.json: /overlapped_pair/order: 'duelpipe' is no order of parts; give dualpipe, "
+            "f.json: /overlapped_pair/order: 'duelpipe' is not an order of parts; give dualpipe, "
             "megatron, braid, or a list of parts");
   EXPECT_EQ(refusal_of(one, R"(,"overlapped_pair":{"order":["F.a","F.a"]})"),
             "f.json: /overlapped_pair/order: has 'F.a' twice; a part runs once per layer");

@@ -32,7 +32,7 @@ TEST(PlainText, ShowsBytesThatAreNoUtf8AsEscapes) {
 }
 
 TEST(PlainText, QuotesAtMostTwoHundredCharacters) {
-  EXPECT_EQ(escape_message("file 'a b' is no file; don't"), "file 'a b' is no file; don't");
+  EXPECT_EQ(escape_message("file 'a b' is not a file; don't"), "file 'a b' is not a file; don't");
   const std::string word(1'000, 'x');
   EXPECT_EQ(escape_message("no '" + word + "' here"), "no '" + word.substr(0, 199) + "...' here");
   EXPECT_EQ(escape_message(word + ": no"), word.substr(0, 200) + "... no");

@@ -148,7 +148,7 @@ TEST(PlansAsSimulated, GatherAheadOnlyWhereItMayBe) {
                  "--send-budget is an option of PyTorch's");
   expect_refusal({"--zero", "3", "--unshard-lookahead", "1,4"}, "not in 1..3");
   expect_refusal({"--zero", "3", "--unshard-lookahead", "1,x"},
-                 "'x' is no number of stages; write full, auto, none or 2");
+                 "'x' is not a number of stages; write full, auto, none or 2");
   expect_refusal({"--zero", "3", "--unshard-lookahead", "1", "--format", "megatron"},
                  "neither send budgets nor lookaheads");
 }

@@ -56,8 +56,8 @@ const Cause* find(const CauseReport& report, CauseKind kind) {
   return found == report.causes.end() ? nullptr : &*found;
 }
 
-// Rank 2 takes 1.3 times as long in steps 1, 4, and so on: with one replica and with two it is no
-// unequal stage, and is as fast as in its other steps without that.
+// Rank 2 takes 1.3 times as long in steps 1, 4, and so on: with one replica and with two it is not
+// an unequal stage, and is as fast as in its other steps without that.
 TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
   for (const std::size_t replicas : {1U, 2U})
     for (const std::size_t slow : {1U, 3U, 4U, 6U}) {
@@ -76,7 +76,7 @@ TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
 }
 
 // Ops vary by 20 %: over 3 steps of 16 ops per rank, the medians of eight workers that are equally
-// fast differ by more than 2 %, while one that takes 1.4 times as long is no chance.
+// fast differ by more than 2 %, while one that takes 1.4 times as long is not chance.
 TEST(SlowSteps, WhatNoiseExplainsIsNoCause) {
   for (std::uint32_t seed = 0; seed < 10; ++seed) {
     std::mt19937 random(seed);

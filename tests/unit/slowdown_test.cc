@@ -65,7 +65,7 @@ TEST(Slowdown, ConservesWork) {
 }
 
 // Every op takes 10 and every message 5, so nothing is slower than the mean. Posts and waits take
-// no time, and are no messages that would be as quick.
+// no time, and are not messages that would be as quick.
 TEST(Slowdown, PostsAndWaitsAreNoMessages) {
   const auto schedule = std::get<ValidSchedule>(validate_schedule(
       traces::infer_schedule("two",
@@ -157,7 +157,7 @@ Timeline taken_by_host(const RecordedStep& step) {
   return timeline;
 }
 
-// The time for which a message waits for its receiver is no travel: every time is that of the step
+// The time for which a message waits for its receiver is not travel: every time is that of the step
 // whose messages are recorded exactly, and the causes begin at the same replay.
 TEST(Slowdown, IsTheSameWhereMessagesWaitForTheirReceiver) {
   const RecordedStep step = with_slow_stage();

@@ -169,7 +169,8 @@ TEST(StageGraph, IsRefusedByFormatsWithoutIt) {
   for (const char* name : {"pytorch-csv", "text", "deepspeed"}) {
     const auto* const format = Registry<traces::ScheduleFormat>::instance().find(name);
     const std::string error = error_of([&] { format->write(two_encoders()); });
-    EXPECT_NE(error.find("stages that are no chain"), std::string::npos) << name << ": " << error;
+    EXPECT_NE(error.find("stages that are not a chain"), std::string::npos)
+        << name << ": " << error;
   }
 }
 

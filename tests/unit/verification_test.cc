@@ -1,4 +1,4 @@
-// Roundings that training amplifies are no fault, and a fault is no rounding.
+// Roundings that training amplifies are not a fault, and a fault is not a rounding.
 #include "exec/training/verification.h"
 
 #include <gtest/gtest.h>

@@ -55,8 +55,9 @@ TEST(Workload, ReadsTheGrammarOfGoal) {
 TEST(Workload, SaysWhereGoalIsDamaged) {
   EXPECT_EQ(message_of("num_ranks 0\n"),
             "step.goal, line 1: num_ranks is 0, 1 to 1048576 can be read");
-  EXPECT_NE(message_of("num_ranks 1\nrank 1 {\n}\n").find("line 2: rank 1 is none of num_ranks 1"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of("num_ranks 1\nrank 1 {\n}\n").find("line 2: rank 1 is not below num_ranks 1"),
+      std::string::npos);
   EXPECT_NE(message_of("num_ranks 1\nrank 0 {\nl1 requires l2\n}\n").find("line 3"),
             std::string::npos);
   EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc 99999999999999999999\n}\n")
@@ -66,7 +67,7 @@ TEST(Workload, SaysWhereGoalIsDamaged) {
             std::string::npos);
   EXPECT_NE(message_of("num_ranks 1\nrank 0 {\ncalc 1\n").find("'}' was expected"),
             std::string::npos);
-  EXPECT_NE(message_of("num_ranks 1\nrank 0 {\nsend 1b to -1\n}\n").find("-1 is no rank"),
+  EXPECT_NE(message_of("num_ranks 1\nrank 0 {\nsend 1b to -1\n}\n").find("-1 is not a rank"),
             std::string::npos);
 }
 

@@ -48,7 +48,7 @@ std::vector<traces::Workload> read_workloads(const std::vector<std::string>& fil
     else if (traces::is_goal_file(file))
       workloads.push_back(traces::parse_goal(traces::read_file(file), file));
     else
-      throw Error(file + " is no workload; check workloads and schedules one after the other");
+      throw Error(file + " is not a workload; check workloads and schedules one after the other");
   }
   if (!chakra.empty()) workloads.push_back(traces::parse_chakra(chakra));
   return workloads;

@@ -33,7 +33,7 @@ enum class RowDetail : std::uint8_t { kReport, kOps };
 
 /// Predicts every schedule of a list such as "gpipe,1f1b" or "all" in every shape such as "8x32x2";
 /// from "all" only those that accept the shape. Each schedule and shape is shown once. Throws Error
-/// for what is no list or no shape.
+/// for what is neither a list nor a shape.
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictInputs& inputs, RowDetail detail);

@@ -53,7 +53,7 @@ double time_per_microbatch(const ComparedRow& row) {
   return static_cast<double>(whole_step(row.step->report)) / microbatches_of(row);
 }
 
-/// Whether the row is no choice: its memory is too small, or a rank exceeds its cap.
+/// Whether the row cannot be chosen: its memory is too small, or a rank exceeds its cap.
 bool is_over_limits(const ComparedRow& row) { return is_too_full(row) || !row.refusal.empty(); }
 
 /// Whether a row is a better choice than the best one before it.
@@ -175,7 +175,7 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
 
 namespace {
 
-/// Whether a row that fits its limits is slower than one that does not, which is no choice.
+/// Whether a row that fits its limits is slower than one that does not, which cannot be chosen.
 bool are_misfits_faster(const std::vector<ComparedRow>& rows) {
   const auto is_misfit = [](const ComparedRow& row) { return row.step && is_over_limits(row); };
   const auto fits = [](const ComparedRow& row) { return row.step && !is_over_limits(row); };

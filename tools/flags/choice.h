@@ -56,7 +56,7 @@ void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
   add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
-    throw Error("'" + text + "' is none of " + all + suggestion(nearest_names(text, names)));
+    throw Error("'" + text + "' is not one of " + all + suggestion(nearest_names(text, names)));
   });
 }
 

@@ -46,7 +46,7 @@ std::string name_flags(std::string_view text) {
     const std::string_view quoted = text.substr(begin, end + 1 - begin);
     const std::string flag = flag_of(quoted);
     named += flag == quoted ? quoted.substr(0, quoted.size() - 1) : flag;
-    // The end of a word that is no field may be the beginning of a field.
+    // The end of a word that is not a field may be the beginning of a field.
     text.remove_prefix(flag == quoted ? end : end + 1);
   }
   return named.append(text);

@@ -29,7 +29,7 @@ UnshardLookahead parse_lookahead(const std::string& text) {
     const auto stages = parse_number<std::int32_t>(part);
     if (!stages)
       throw Error("'" + text +
-                  "' is no number of stages; write full, auto, 2 or one per rank, 1,2,2");
+                  "' is not a number of stages; write full, auto, 2 or one per rank, 1,2,2");
     lookahead.stages.push_back(*stages);
   }
   return lookahead;
@@ -41,7 +41,7 @@ std::int32_t parse_send_budget(const std::string& text) {
   if (normalize_name(text) == "none") return kUnlimitedSends;
   const auto sends = parse_number<std::int32_t>(text);
   if (!sends || *sends < 1)
-    throw Error("'" + text + "' is no number of sends from 1 on; write 4, or none for no limit");
+    throw Error("'" + text + "' is not a number of sends from 1 on; write 4, or none for no limit");
   return *sends;
 }
 

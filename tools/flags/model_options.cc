@@ -36,8 +36,8 @@ const Def& find_known(const std::string& name, const char* what, std::string hin
                           what, name, hint));
 }
 
-/// Whether a name is that of a file: it is no preset (whose Hugging Face id looks like a path), and
-/// looks like a path or is an existing file.
+/// Whether a name is that of a file: it is not a preset (whose Hugging Face id looks like a path),
+/// and looks like a path or is an existing file.
 template <class Def>
 bool is_file(const std::string& name) {
   if (Registry<Def>::instance().find(name) != nullptr) return false;

@@ -138,7 +138,7 @@ P2pRule read_p2p_rule(const std::string& text) {
     throw Error("'" + text + "' has no number of slots; write eager:2");
   std::vector<std::string> names;
   for (const Named<P2pMode>& known : kP2pModes) names.emplace_back(known.name);
-  throw Error("'" + text + "' is none of " + mode_names() + suggestion(nearest_names(name, names)));
+  throw Error("'" + text + "' is not one of " + mode_names() + suggestion(nearest_names(name, names)));
 }
 
 /// Adds flags for the end of a step and its costs.

@@ -28,7 +28,7 @@ RecomputeModules parse_modules(const std::string& text) {
   for (std::string word; std::getline(words, word, ',');) {
     const Named<RecomputeModule>* known = find_named(kRecomputeModules, word);
     if (known == nullptr)
-      throw Error("'" + word + "' is none of " + join(module_names(), "|") +
+      throw Error("'" + word + "' is not one of " + join(module_names(), "|") +
                   suggestion(nearest_names(word, module_names())));
     modules.add(known->choice);
   }
@@ -41,7 +41,7 @@ RecomputeModules parse_modules(const std::string& text) {
 Recompute parse_recompute(const std::string& text) {
   const std::vector<std::string> names{"none", "selective", "full"};
   if (const std::optional<Recompute> known = find_recompute(normalize_name(text))) return *known;
-  throw Error("'" + text + "' is none of none|selective|full" +
+  throw Error("'" + text + "' is not one of none|selective|full" +
               suggestion(nearest_names(text, names)));
 }
 

@@ -17,7 +17,7 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
 void print_step_notes(const Prediction& made, const PredictInputs& inputs,
                       std::span<const Note> noted);
 
-/// Prints that a bare --cap is no number of bytes, where activations have bytes.
+/// Prints that a bare --cap is not a number of bytes, where activations have bytes.
 void warn_of_cap_unit(const UniformMemory& memory);
 
 }  // namespace bubblescope::tools

@@ -47,7 +47,7 @@ std::vector<LayerSplit> parse_splits(const std::string& text) {
   for (const std::string& word : split(text, ',')) {
     const auto* known = find_named(kLayerSplits, normalize_name(word));
     if (!known)
-      throw Error("'" + word + "' is none of " + join(names, "|") +
+      throw Error("'" + word + "' is not one of " + join(names, "|") +
                   suggestion(nearest_names(word, names)));
     if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
       splits.push_back(known->choice);
@@ -59,7 +59,7 @@ RecomputeChoice parse_recompute_choice(const std::string& text) {
   const std::string name = normalize_name(text);
   if (name == "modules") return {Recompute::kSelective, true};
   if (const std::optional<Recompute> known = find_recompute(name)) return {*known};
-  throw Error("'" + text + "' is none of none|selective|modules|full" +
+  throw Error("'" + text + "' is not one of none|selective|modules|full" +
               suggestion(nearest_names(text, {"none", "selective", "modules", "full"})));
 }
 
@@ -115,7 +115,8 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
 std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
   if (normalize_name(text) == "none") return std::nullopt;
   std::optional<UnshardLookahead> lookahead = find_lookahead(text);
-  if (!lookahead) throw Error("'" + text + "' is no number of stages; write full, auto, none or 2");
+  if (!lookahead)
+    throw Error("'" + text + "' is not a number of stages; write full, auto, none or 2");
   spread_lookahead(*lookahead, 1);  // throws for a number of stages that no rank gathers
   return lookahead;
 }

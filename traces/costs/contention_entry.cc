@@ -18,7 +18,8 @@ std::size_t read_kind(const JsonNode& node) {
   const std::string& text = node.text();
   const auto* const found = std::find(kCostKeys.begin(), kCostKeys.end(), text);
   if (found == kCostKeys.end())
-    node.refuse("is no kind of op; write forward, backward, input_grad, weight_grad or recompute");
+    node.refuse(
+        "is not a kind of op; write forward, backward, input_grad, weight_grad or recompute");
   return static_cast<std::size_t>(found - kCostKeys.begin());
 }
 

@@ -70,7 +70,7 @@ const Family& find_family(const JsonNode& node) {
     if (family.type == type->text()) return family;
     known += (known.empty() ? "" : ", ") + std::string(family.type);
   }
-  type->refuse("'" + type->text() + "' is none of the architectures that are known (" + known +
+  type->refuse("'" + type->text() + "' is not one of the architectures that are known (" + known +
                "); where it is built like one of them, write that one's name");
 }
 

@@ -144,7 +144,7 @@ void read_parts(const JsonNode& node, CostKey key, StageDraft& draft) {
     return;
   }
   if (key > time_key(OpKind::kRecompute))
-    node.refuse("is no op that computes; only those have parts");
+    node.refuse("is not an op that computes; only those have parts");
   OpParts op = read_op(node);
   set_value(draft.entry, key, run_parts(op, draft.contention).time);
   draft.parts.of_kind[static_cast<std::size_t>(key)] = std::move(op);

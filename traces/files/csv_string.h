@@ -8,7 +8,7 @@
 namespace bubblescope::traces {
 
 /// Quotes a text, doubling quotes inside it and escaping control characters. A text that a
-/// spreadsheet would take for a formula (it begins with = + - @ and is no number) gets an
+/// spreadsheet would take for a formula (it begins with = + - @ and is not a number) gets an
 /// apostrophe in front.
 std::string csv_string(std::string_view text);
 

@@ -27,7 +27,7 @@ class GzipWriter {
 };
 
 /// Decompresses, including several members in a row. Throws an Error whose text follows a file's
-/// name: "is no gzip file", "is cut short", ..., or that the result exceeds
+/// name: "is not a gzip file", "is cut short", ..., or that the result exceeds
 /// traces/files/input_limit.h.
 std::string gunzip(std::string_view packed);
 

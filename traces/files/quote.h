@@ -6,7 +6,7 @@
 
 namespace bubblescope::traces {
 
-/// Quotes a text for a message, cut to 40 bytes, with control characters and what is no UTF-8 as
+/// Quotes a text for a message, cut to 40 bytes, with control characters and what is not UTF-8 as
 /// \x00.
 std::string quote(std::string_view text);
 

@@ -23,7 +23,7 @@ class SqliteRow {
 /// values of more than 1 MiB and queries out of proportion to its size are refused.
 class SqliteDatabase {
  public:
-  /// Throws Error where there is no libsqlite3 (Fault::kMachine) or the file is no database.
+  /// Throws Error where there is no libsqlite3 (Fault::kMachine) or the file is not a database.
   explicit SqliteDatabase(const std::string& path);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;

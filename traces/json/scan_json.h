@@ -24,7 +24,7 @@ class JsonVisitor {
   virtual void end_array() = 0;
 };
 
-/// Scans a whole text. Returns false where it is no json that is certainly valid: then a full
+/// Scans a whole text. Returns false where it is not json that is certainly valid: then a full
 /// parser finds the fault, or that there is none. What the visitor received until then is void.
 bool scan_json(std::string_view text, JsonVisitor& visitor);
 

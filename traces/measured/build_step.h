@@ -25,7 +25,7 @@ struct DraftStep {
 TimeSpan extent_of(const std::vector<std::vector<ObservedOp>>& lanes);
 
 /// Builds the order of a step of so many ranks, with the times of its compute ops. Ranks without a
-/// trace get stand-ins. Throws Error where the ops are no whole step of a pipeline.
+/// trace get stand-ins. Throws Error where the ops are not a whole step of a pipeline.
 DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
                      std::int32_t ranks);
 

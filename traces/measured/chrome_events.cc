@@ -362,7 +362,7 @@ class EventReader : public JsonVisitor {
   const std::string& file_;
   NameMatcher& names_;
   std::vector<Place> places_;
-  std::string key_;  ///< of what is no event
+  std::string key_;  ///< of what is not an event
   EventKey key_id_ = EventKey::kOther;
   ReadEvent event_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;

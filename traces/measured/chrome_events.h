@@ -66,8 +66,8 @@ struct ChromeEvents {
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
-  std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are no ops
-  SeenNames names;                                ///< of annotations that are no ops
+  std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are not ops
+  SeenNames names;                                ///< of annotations that are not ops
   std::int64_t negative_durations = 0;  ///< slices with a negative duration, which count as empty
 };
 
@@ -82,7 +82,7 @@ bool is_chrome_trace(std::string_view text);
 ChromeEvents read_chrome_events(std::string_view text, const std::string& file, NameMatcher& names);
 
 /// Parses microseconds as json writes them ("1204.5"), rounded to the nearest nanosecond; nullopt
-/// where the text is no number or does not fit.
+/// where the text is not a number or does not fit.
 std::optional<Nanos> parse_micros(std::string_view text);
 
 /// Lists what a trace has instead of ops: "12 kernel, 3 slices without category".

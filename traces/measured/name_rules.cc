@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxRules = 1'000;
 constexpr std::size_t kMaxPattern = 500;
-constexpr std::size_t kMaxName = 500;  ///< longer names are no ops
+constexpr std::size_t kMaxName = 500;  ///< longer names are not ops
 
 #ifdef __GLIBCXX__
 /// Otherwise a pattern can take time that is exponential in the length of a name.
@@ -173,7 +173,7 @@ Number number_of(const Rule& rule, const char* key, const NumberSource& source, 
     const bool fits = found && *found >= 0 && *found <= max_value + std::abs(source.value);
     if (!fits)
       throw Error(
-          fmt::format("`rules`: the rule for {} takes \"{}\" from {}, which is no number "
+          fmt::format("`rules`: the rule for {} takes \"{}\" from {}, which is not a number "
                       "from 0 to {}; correct the rule",
                       quote(rule.text), key, quote(std::string(text)), max_value));
     number += *found;
@@ -192,7 +192,7 @@ OpKind kind_in(const Rule& rule, const Match& match) {
   const auto kind = kind_of(text);
   if (!kind)
     throw Error(
-        fmt::format("`rules`: the rule for {} takes its kind from {}, which is none of F, "
+        fmt::format("`rules`: the rule for {} takes its kind from {}, which is not one of F, "
                     "B, I, W, R, forward, backward; correct the rule",
                     quote(rule.text), quote(std::string(text))));
   return *kind;

@@ -42,7 +42,7 @@ class NameRules {
   static NameRules parse(std::string_view text, const std::string& file);
 
   /// The meaning of a name by the first rule that matches it; nullopt where none does. Throws Error
-  /// where the rule finds a text that is no number, or a number that no op has.
+  /// where the rule finds a text that is not a number, or a number that no op has.
   std::optional<NameMeaning> find(std::string_view name) const;
 
   bool empty() const { return rules_ == nullptr; }

@@ -44,7 +44,8 @@ std::string describe_parts(const std::vector<ChromeSlice>& parts, const ProfileA
         "{}{} {} times ({:.2f} ms of kernels each)", text.empty() ? "" : ", ", name, part.count,
         static_cast<double>(part.kernels) / static_cast<double>(part.count) / 1'000'000);
   return "; it has parts of overlapped ops, as DeepSeek annotates DualPipe: " + text +
-         ". They state no stage and no micro-batch, so that they are no step of a pipeline; their "
+         ". They state no stage and no micro-batch, so that they are not a step of a pipeline; "
+         "their "
          "times can be the \"parts\" of a cost file";
 }
 

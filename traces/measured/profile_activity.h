@@ -35,7 +35,7 @@ class ProfileActivity {
   /// nothing is.
   std::optional<Nanos> find_next_start(Nanos launched_from) const;
 
-  /// When the host launches the first work within `range` that is no message.
+  /// When the host launches the first work within `range` that is not a message.
   std::optional<Nanos> find_first_launch(const TimeSpan& range) const;
 
   /// The end of the last collective that was launched within `range`, if the work that starts at

@@ -1,4 +1,4 @@
-// The events of a profile that are no ops but show what a rank did.
+// The events of a profile that are not ops but show what a rank did.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace bubblescope::traces {
 /// The prefix of a step's annotation; the number of the step follows.
 inline constexpr std::string_view kStepMark = "ProfilerStep#";
 
-/// The kind of a PyTorch profiler event that is no op of the pipeline but shows what a rank did.
+/// The kind of a PyTorch profiler event that is not an op of the pipeline but shows what a rank
+/// did.
 enum class Activity : std::uint8_t {
   kCall,            ///< an operator on the host that computes
   kAutograd,        ///< a gradient function, evaluated by the autograd engine
@@ -38,8 +39,8 @@ enum class Activity : std::uint8_t {
 /// The ranks of a collective: those that share an op, such as tensor-parallel ranks, or others.
 enum class CollectiveGroup : std::uint8_t { kUnknown, kOfOp, kOfReplicas };
 
-/// The number of events without one. It is no optional because profiles have millions of events,
-/// which would take a quarter more memory.
+/// The number of events without one. It is not an optional because profiles have millions of
+/// events, which would take a quarter more memory.
 inline constexpr std::int64_t kNoNumber = -1;
 
 struct ProfiledEvent {

@@ -23,7 +23,7 @@ struct RankNumbers {
 RankNumbers number_ranks(const ObservedTrace& trace);
 
 /// Whether the ranks that all recorders state can be used as they are. Numbers of processes can if
-/// they begin with 0, which is no process of a system.
+/// they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
 
 /// [rank]: the stages that it runs.

@@ -93,7 +93,7 @@ const char* guess_kind(const std::string& name) {
   return nullptr;
 }
 
-/// Whether a name is that of communication, which is no compute op: NCCL's and Gloo's calls, and
+/// Whether a name is that of communication, which is not a compute op: NCCL's and Gloo's calls, and
 /// what says that it sends or receives.
 bool is_communication(const std::string& name) {
   const std::string small = lower(name);
@@ -135,7 +135,7 @@ Pattern pattern_of(std::string_view name) {
   return pattern;
 }
 
-/// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is no op.
+/// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is not an op.
 bool is_step_marker(const std::string& name) {
   const Pattern pattern = pattern_of(name);
   return guess_kind(lower(name)) == nullptr && pattern.numbers.size() == 1 &&

@@ -11,7 +11,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Stages with their micro-batches: ranks that alternate on a stage's micro-batches are no
+/// Stages with their micro-batches: ranks that alternate on a stage's micro-batches are not
 /// replicas.
 using Share = std::set<std::pair<std::int32_t, std::int32_t>>;
 

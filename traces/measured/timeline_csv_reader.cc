@@ -74,8 +74,8 @@ bool is_beside_ops(const Row& row) {
          !is_message(cell.ops[0].kind);
 }
 
-/// Whether the stages are no chain, in which each stage sends every micro-batch once, to the next
-/// one. Two pipelines are two chains of the same length.
+/// Whether the stages are not a chain, in which each stage sends every micro-batch once, to the
+/// next one. Two pipelines are two chains of the same length.
 bool has_other_readers(const std::vector<ObservedOp>& ops) {
   std::map<std::int32_t, std::set<std::int32_t>> ranks;
   std::map<std::int32_t, std::map<std::pair<std::int32_t, std::int16_t>, int>> sent;
@@ -131,7 +131,8 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   if (has_other_readers(trace.ops))
     throw Error(
         input.path +
-        ": its stages are no chain: a stage is read by several others, such as shards of an output "
+        ": its stages are not a chain: a stage is read by several others, such as shards of an "
+        "output "
         "layer, or by another one than the next, and a csv does not say by which; write the step "
         "as json, with `save`");
   if (!left_out.empty())

@@ -50,7 +50,7 @@ struct ShareRange {
 /// Whether a text has such timers.
 bool is_timer_log(std::string_view text);
 
-/// Throws Error for a timer that is no time, with its line.
+/// Throws Error for a timer that is not a time, with its line.
 TimerLog read_timer_log(std::string_view text, const std::string& file);
 
 /// The share of an iteration outside forward-compute and backward-compute, over all ranks; nullopt

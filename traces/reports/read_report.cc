@@ -12,13 +12,13 @@ namespace bubblescope::traces {
 namespace {
 
 /// The number of a member; nullopt if it is none. Reports hold times, sizes, counts and ratios:
-/// what is below 0 (but for the memory that is missing) or beyond all ranges is no program's
+/// what is below 0 (but for the memory that is missing) or beyond all ranges is not a program's
 /// report.
 std::optional<double> find_number(const JsonNode& member, bool may_be_negative = false) {
   const std::optional<double> number = member.number();
   if (!number) return {};
   if (std::abs(*number) > static_cast<double>(kMaxNanos) || (*number < 0 && !may_be_negative))
-    member.refuse("is no time, size, count or ratio of a report");
+    member.refuse("is not a time, size, count or ratio of a report");
   return number;
 }
 

@@ -51,7 +51,7 @@ class Table {
       if (cell.empty()) continue;
       const auto number = parse_number<double>(cell);
       if (!number || !(*number >= 0 && *number <= static_cast<double>(kMaxNanos)))
-        throw Error(fmt::format("{}: line {}, {}: '{}' is no time, size or count of a report",
+        throw Error(fmt::format("{}: line {}, {}: '{}' is not a time, size or count of a report",
                                 file_, at + 1, names()[column], cell));
       found.push_back(*number);
     }

@@ -54,7 +54,7 @@ OpKind kind_of(Code code) {
     case Code::kReceiveGradient: return OpKind::kRecvBackward;
     case Code::kForward:
     case Code::kLoad:
-    case Code::kUpdate: break;  // the last two are no ops
+    case Code::kUpdate: break;  // the last two are not ops
   }
   return OpKind::kForward;
 }

@@ -16,7 +16,7 @@
 namespace bubblescope::traces {
 
 /// The instructions of every rank that are ops or messages. Throws Error, with the place, for
-/// words that are no instructions, and where the engine would compute on another micro-batch, or
+/// words that are not instructions, and where the engine would compute on another micro-batch, or
 /// on none.
 std::vector<RankOrder> read_deepspeed_streams(std::string_view text, const std::string& file);
 

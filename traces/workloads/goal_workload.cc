@@ -153,7 +153,8 @@ class GoalParser {
     tokens_.expect("rank");
     const std::int64_t rank = tokens_.take_number();
     if (rank < 0 || rank >= std::ssize(workload_.ranks))
-      tokens_.refuse(fmt::format("rank {} is none of num_ranks {}", rank, workload_.ranks.size()));
+      tokens_.refuse(
+          fmt::format("rank {} is not below num_ranks {}", rank, workload_.ranks.size()));
     jobs_ = &workload_.ranks[static_cast<std::size_t>(rank)];
     if (!jobs_->empty()) tokens_.refuse(fmt::format("rank {} is there a second time", rank));
     labels_.clear();
@@ -216,7 +217,8 @@ class GoalParser {
     if (number >= kAnyOf32Bits)
       tokens_.refuse(fmt::format("{} {} does not fit 32 bits", what, number));
     if (number < -1 || (number == -1 && sends))
-      tokens_.refuse(fmt::format("{} is no {} of a {}", number, what, sends ? "send" : "receive"));
+      tokens_.refuse(
+          fmt::format("{} is not a {} of a {}", number, what, sends ? "send" : "receive"));
     if (number == -1) return std::nullopt;
     return number;
   }
@@ -224,7 +226,7 @@ class GoalParser {
   std::uint32_t find_label(const std::string& label) {
     const auto found = labels_.find(label);
     if (found == labels_.end())
-      tokens_.refuse(fmt::format("label {} is none of this rank's so far; write its job before",
+      tokens_.refuse(fmt::format("label {} is not one of this rank's so far; write its job before",
                                  quote(label)));
     return found->second;
   }

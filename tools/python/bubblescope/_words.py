@@ -43,7 +43,7 @@ def text_of(value: Any) -> str:
         return ",".join(text_of(entry) for entry in value)
     if value is None or isinstance(value, (str, numbers.Number)):
         return str(value)
-    raise UsageError(f"{type(value).__name__} is no type of a value; give a text, a number or a list of them")
+    raise UsageError(f"{type(value).__name__} is not a type of a value; give a text, a number or a list of them")
 
 
 def flag_of(keyword: str) -> str:
@@ -59,7 +59,7 @@ def _values(keyword: str, value: Any) -> list[Any]:
 
 def _words_of(keyword: str, given: Any) -> list[str]:
     if flag_of(keyword) in ("--help", "--h"):
-        raise UsageError("help is no keyword here; help(bubblescope.simulate) and the like explain functions, and "
+        raise UsageError("help is not a keyword here; help(bubblescope.simulate) and the like explain functions, and "
                          "'bubblescope simulate --help' all flags")
     value = _plain(given)
     if value is None or value is False:
@@ -84,7 +84,7 @@ def words_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def path_word(path: Any) -> str:
-    """A path as a word that is no flag."""
+    """A path as a word that is not a flag."""
     text = text_of(path)
     return os.path.join(os.curdir, text) if text.startswith("-") and text != "-" else text
 

@@ -59,7 +59,7 @@ struct Plan {
   double peak_activations = 0;
   double peak_units = 0;  ///< in the memory model's unit
   std::optional<Bytes> peak_bytes;
-  std::optional<double> mfu;  ///< model FLOPs utilisation, a fraction
+  std::optional<double> mfu;  ///< model FLOPs utilization, a fraction
   std::optional<double> tokens_per_second;
   std::optional<Gradients> gradients;  ///< for a model: the format that its memory assumes
   /// For a model: free memory on the fullest rank; negative: missing memory.

@@ -105,7 +105,7 @@ double compute_model_flops_per_sample(const Transformer& model, std::int64_t seq
 struct ModelRates {
   double devices = 1;
   double tokens_per_second = 0;  ///< of all devices
-  double mfu = 0;                ///< model FLOPs utilisation, a fraction
+  double mfu = 0;                ///< model FLOPs utilization, a fraction
 };
 ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nanos step);
 

@@ -162,7 +162,7 @@ class RankMessages {
   MessageTime outside_;
 };
 
-/// The slowest messages between a stage and its neighbors.
+/// The slowest messages between a stage and its neighbours.
 struct StageMessages {
   Nanos sent_activation = 0;
   Nanos sent_gradient = 0;

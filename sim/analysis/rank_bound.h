@@ -15,8 +15,8 @@ struct OpClass {
   Nanos work = 0;
 };
 
-/// The maximum, over sets {head >= h, tail >= t}, of h + work + t. All work but that of the last op
-/// includes the rest behind it.
-Nanos bound_of_rank(std::vector<OpClass> classes, Nanos rest);
+/// The maximum, over sets {head >= h, tail >= t}, of h + work + t. All work includes the `op_gap`
+/// behind each op; the last op's does not count.
+Nanos bound_of_rank(std::vector<OpClass> classes, Nanos op_gap);
 
 }  // namespace bubblescope::inline sim

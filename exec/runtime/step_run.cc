@@ -187,8 +187,7 @@ Nanos StepRun::find_ready(InstructionId id) const {
   return ready;
 }
 
-/// An op that was played after a wait for others began when it could have: its time counts from
-/// then on, too.
+/// Under a tie wait, an op starts when it could have, not when the wait ended.
 Nanos StepRun::find_start(const WorkItem& item) const {
   const std::uint32_t lane = program_.instructions[item.id].lane;
   if (!chooses(lane) || ready_.tie_wait() == 0) return clock_.now();

@@ -1,4 +1,4 @@
-// Compares replays.
+// Computes what a cause saves, from replays of all steps with and without it.
 #include "sim/analysis/cause_list.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Clocks of a trace are that inexact.
+/// The clocks of a trace may differ by this much.
 constexpr Nanos kClocksDiffer = 500'000;
 
 /// When a work runs, compared with the ops of its worker.

@@ -1,4 +1,4 @@
-// Collects samples.
+// Sums the durations of every op over its slices.
 #include "sim/analysis/op_samples.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Compares ends with arrivals.
+// Computes times to first token, from arrivals and the ends of last forwards, and the throughput.
 #include "sim/analysis/serving.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Walks down every rank's posted cells once.
+// Makes instructions of the posted collectives, one rank's cells after another's.
 #include "sim/ir/lower_collectives.h"
 
 #include <optional>

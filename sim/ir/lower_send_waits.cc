@@ -1,4 +1,4 @@
-// Walks down every rank's list once.
+// Makes instructions of the waits for sends, one rank's list after another's.
 #include "sim/ir/lower_send_waits.h"
 
 #include <algorithm>

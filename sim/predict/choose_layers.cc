@@ -24,7 +24,8 @@ namespace {
 /// How many splits are simulated besides the balanced one, and how many of them in vain.
 constexpr std::size_t kMaxTries = 6;
 constexpr std::size_t kMaxMisses = 2;
-/// Other than that of the other rule, a split is simulated where it may win this part of the step.
+/// A split, but for that of the other rule, is simulated if its bound is at least this fraction
+/// below the best step.
 constexpr double kMinGain = 0.005;
 
 /// A simulated split, and its critical path as a bound on the others.

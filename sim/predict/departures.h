@@ -1,5 +1,5 @@
-// Departures: what changes a step and no published run had, so that the errors of published runs
-// say nothing about its prediction.
+// Departures: conditions of a step that no published run had, so that the known errors do not apply
+// to its prediction.
 #pragma once
 
 #include <string>

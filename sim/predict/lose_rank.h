@@ -49,7 +49,7 @@ void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost);
 /// The whole job without the rank, its micro-batches at its peers. A peer runs them when the lost
 /// rank would have, if every op took equally long: so every order is possible, and a peer holds
 /// what it held and its part of what the lost rank held. An overlapped pair of two micro-batches
-/// that go to different peers is parted. The peers have run `begun` of their own ops before,
+/// that go to different peers is split. The peers have run `begun` of their own ops before,
 /// and all that they take over comes later.
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun = 0);
 

@@ -1,4 +1,4 @@
-// Finds out what may not be meant.
+// Finds settings that a user may not have meant.
 #include "sim/predict/notes.h"
 
 #include "sim/ir/op_kinds.h"

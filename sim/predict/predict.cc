@@ -98,7 +98,7 @@ Config choose_replica(const Config& config, const CostTable& table, std::size_t 
   return one;
 }
 
-/// When each step's pipeline of a replica ends, which begins late; of all so far, the last.
+/// Keeps, for each step, the latest end of all replicas so far; this one begins `late_start` late.
 void take_later(std::vector<Nanos>& ends, const std::vector<Nanos>& makespans, Nanos late_start) {
   ends.resize(makespans.size(), 0);
   for (std::size_t at = 0; at < makespans.size(); ++at)

@@ -13,7 +13,7 @@ PartLane read_part_lane(const JsonNode& node) {
   if (const std::optional<PartLane> lane = find_part_lane(node.text())) return *lane;
   std::vector<std::string_view> names;
   for (const PartLaneKind& kind : kPartLanes) names.push_back(kind.name);
-  node.refuse(fmt::format("is no lane; the lanes are {}", fmt::join(names, ", ")));
+  node.refuse(fmt::format("is not a lane; the lanes are {}", fmt::join(names, ", ")));
 }
 
 }  // namespace bubblescope::traces

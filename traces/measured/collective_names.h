@@ -1,4 +1,4 @@
-// Knows collectives by their names, however these are spelled: all-gather, reduce_scatter,
+// Recognizes collectives by their names, however these are spelled: all-gather, reduce_scatter,
 // AllReduce.
 #pragma once
 

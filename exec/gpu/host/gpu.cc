@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Whatever lacks memory, its message says so in CUDA's words.
+/// The module reports every lack of memory in CUDA's words, "out of memory".
 Fault fault_of(std::string_view error) {
   return error.find("out of memory") != error.npos ? Fault::kMemory : Fault::kMachine;
 }

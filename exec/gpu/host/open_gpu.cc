@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// Where BUBBLESCOPE_CUDA_MODULE says: a simulated device, for rehearsals.
+/// The module named by BUBBLESCOPE_CUDA_MODULE, such as a simulated device, or else our own.
 std::string find_gpu_module() {
   const char* const file = std::getenv("BUBBLESCOPE_CUDA_MODULE");
   if (file != nullptr && *file != '\0') return file;

@@ -177,9 +177,8 @@ const BackendRegistrar nccl_registrar{[] {
                     .join = join_processes};
 }};
 
-const DeviceBackendRegistrar nccl_device_registrar{[] {
-  return DeviceBackendDef{.name = "nccl", .start = start_nccl};
-}};
+const DeviceBackendRegistrar nccl_device_registrar{
+    [] { return DeviceBackendDef{.name = "nccl", .start = start_nccl}; }};
 
 }  // namespace
 

@@ -18,9 +18,9 @@ std::uint64_t digest(std::string_view bytes, std::uint64_t before = 0);
 /// The digest of the bytes of a vector's or an array's numbers.
 template <class Values>
 std::uint64_t digest_values(const Values& values, std::uint64_t before = 0) {
-  using Value = typename Values::value_type;
-  static_assert(std::has_unique_object_representations_v<Value> || std::is_same_v<Value, float>);
-  return digest({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)},
+  using Element = typename Values::value_type;
+  static_assert(std::has_unique_object_representations_v<Element> || std::is_same_v<Element, float>);
+  return digest({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Element)},
                 before);
 }
 

@@ -21,6 +21,8 @@ import re
 import statistics
 import sys
 
+import published_runs
+
 LEVELS = ('kind', 'generation', 'runtime', 'precision')
 ERRORS_OF = {'nemo-24.07': 'nemo'}  # RuntimeDef::errors_of
 PARENT = 15  # sources: more no longer change the coverage of sources that are left out
@@ -30,16 +32,12 @@ MANY = 100  # runs: five of them lie outside at either side
 BOUNDS = (0.87, 0.93)  # of coverage, on average over sources and over all runs
 
 
-def generation_of(device):
-    return {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[device[0]]
-
-
 def classified(results):
     """The runs with the names that known_errors.cc has for their classes."""
     return [
         dict(
             run,
-            generation=generation_of(run['device']),
+            generation=published_runs.generation_of(run['device']),
             runtime=ERRORS_OF.get(run['runtime'], run['runtime']),
             precision='fp8' if run['precision'] == 'fp8' else 'bf16',
         )

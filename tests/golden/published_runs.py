@@ -10,6 +10,14 @@ import os
 
 from published_megatron import SC21_TABLE1
 
+
+def generation_of(device):
+    """The generation of a device by its name; a GH200 is a Hopper device."""
+    if device.startswith('gh'):
+        return 'hopper'
+    return {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[device[0]]
+
+
 LLAMA = {'model_type': 'llama', 'num_key_value_heads': 8, 'vocab_size': 128256, 'head_dim': 128}
 # By the papers: arXiv 2407.21783, 2307.09288, 2402.16819 and 2406.11704 (squared ReLU, nothing gated), xai-org/grok-1,
 # openai/gpt-oss, Qwen/Qwen3-235B-A22B.

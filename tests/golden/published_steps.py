@@ -45,8 +45,7 @@ def json_file(value, folder):
 
 def groups_of(run):
     """Returns what an assumption may be limited to: a runtime, a generation of devices, models with experts."""
-    generation = {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[run['device'][0]]
-    return {'all', run['runtime'], generation, run['device'], run['kind'], run['precision']}
+    return {'all', run['runtime'], published_runs.generation_of(run['device']), run['device'], run['kind'], run['precision']}
 
 
 def words_of(run, folder, old, more):

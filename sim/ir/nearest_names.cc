@@ -58,14 +58,14 @@ bool has_token(const Tokens& tokens, std::string_view wanted) {
 }
 
 /// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
-/// if it is too far. Names with more words behind it are nearest, then typos, other names that
-/// start with it, names with the same words or initials, names that contain it, and names that
-/// share half of its letters.
+/// if it is too far. Typos are nearest, and names with more words behind it as near as one; then
+/// other names that start with it, names with the same words or initials, names that contain it,
+/// and names that share half of its letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
-    return 0;
+    return 1;
   const std::size_t edits = edit_distance(wanted, candidate);
   if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size()) return edits;
   if (wanted.size() >= 2 && candidate.starts_with(wanted)) return kTier;

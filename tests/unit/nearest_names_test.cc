@@ -34,7 +34,8 @@ TEST(NearestNames, KnowInitialsBothWays) {
 TEST(NearestNames, KnowWordsThatAreCutShort) {
   EXPECT_EQ(nearest_names("llama-70b", {"llama2-13b", "llama2-70b", "llama3-8b", "llama3-70b"}),
             (Names{"llama2-70b", "llama3-70b"}));
-  EXPECT_EQ(nearest_names("qwen3-30b", {"qwen3-32b", "qwen3-30b-a3b"}), Names{"qwen3-30b-a3b"});
+  EXPECT_EQ(nearest_names("qwen3-30b", {"qwen3-32b", "qwen3-30b-a3b"}),
+            (Names{"qwen3-32b", "qwen3-30b-a3b"}));
   EXPECT_EQ(nearest_names("torch", {"pytorch", "megatron"}), Names{"pytorch"});
 }
 

@@ -1,0 +1,175 @@
+// Sorts events into ops, steps, parts and what else a rank did.
+#include "traces/measured/event_collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "sim/ir/error.h"
+#include "traces/files/quote.h"
+#include "traces/measured/overlap_parts.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr std::size_t kMaxKept = 100'000'000;
+
+}  // namespace
+
+void EventCollector::add(ReadEvent& event) {
+  if (event.phase == "M" && event.slice.name == "thread_name")
+    found_.threads[thread_of(event)].name = event.given_name;
+  if (event.phase == "X") finish_slice(event);
+  if (event.phase == "B" && (names_.names_op(event.slice.name) || names_step(event)))
+    begin_slice(event);
+  if (event.phase == "E") end_slice(event);
+  if (event.slice.category == "fwdbwd" && event.phase == "s")
+    record_activity(event, Activity::kGradientFlow, event.flow, 0);
+  if (event.slice.category == "fwdbwd" && event.phase == "f")
+    record_activity(event, Activity::kGradientEnd, event.flow, 0);
+}
+
+void EventCollector::finish(Nanos base) {
+  for (const auto& [thread, open] : open_)
+    if (!open.empty()) found_.left_out["begun and never ended"] += std::ssize(open);
+  constexpr Nanos kLatestBase = std::int64_t{1} << 61;
+  if (base <= 0 || base > kLatestBase) return;
+  const auto shift = [base](auto& events) {
+    for (auto& event : events) {
+      event.start += base;
+      event.end += base;
+    }
+  };
+  shift(found_.slices);
+  shift(found_.parts);
+  shift(found_.other_slices);
+  shift(found_.profiled);
+}
+
+std::uint32_t EventCollector::thread_of(const ReadEvent& event) {
+  // Events of one thread mostly follow each other.
+  if (last_thread_ < found_.threads.size() && found_.threads[last_thread_].id == event.tid &&
+      found_.threads[last_thread_].process == event.pid)
+    return last_thread_;
+  const auto [found, is_new] = threads_.emplace(std::pair(event.pid, event.tid),
+                                                static_cast<std::uint32_t>(threads_.size()));
+  if (is_new) found_.threads.push_back({event.pid, event.tid, ""});
+  last_thread_ = found->second;
+  return last_thread_;
+}
+
+void EventCollector::keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept) {
+  ChromeSlice& slice = event.slice;  // moved last, because errors name it
+  slice.thread = thread_of(event);
+  slice.start = time_in(event, event.start, "ts");
+  slice.end = slice.start + std::max<Nanos>(0, time_in(event, event.duration, "dur"));
+  kept.push_back(std::move(slice));
+}
+
+void EventCollector::record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
+                                     Nanos duration) {
+  const Nanos start = time_in(event, event.start, "ts");
+  found_.profiled.push_back(
+      {start, start + std::max<Nanos>(0, duration), number, thread_of(event), activity});
+}
+
+/// Records a profiler event that is not an op.
+void EventCollector::note_activity(const ReadEvent& event) {
+  const std::string& name = event.slice.name;
+  if (event.peer) found_.peers[event.group_ranks].insert(*event.peer);
+  const std::optional<Activity> activity = classify_activity(event.slice.category, name);
+  if (!activity) return;
+  record_activity(event, *activity, event.number_of(*activity),
+                  time_in(event, event.duration, "dur"));
+  if (*activity != Activity::kCollective && *activity != Activity::kHostCollective) return;
+  found_.profiled.back().collective = classify_collective(name);
+  found_.profiled.back().group = classify_group(event.group);
+}
+
+bool EventCollector::is_op(const ReadEvent& event) {
+  return !event.slice.op.empty() || names_.names_op(event.slice.name);
+}
+
+/// Records a slice that a rule calls a step; false for any other.
+bool EventCollector::take_step(const ReadEvent& event) {
+  if (!names_step(event)) return false;
+  const Nanos start = time_in(event, event.start, "ts");
+  record_step(event, event.slice.name, start,
+              start + std::max<Nanos>(0, time_in(event, event.duration, "dur")));
+  return true;
+}
+
+bool EventCollector::names_step(const ReadEvent& event) {
+  return names_.find(event.slice.name).is_step;
+}
+
+/// Steps without a number are counted on their process.
+void EventCollector::record_step(const ReadEvent& event, const std::string& name, Nanos start,
+                                 Nanos end) {
+  const std::optional<std::int64_t> number = names_.find(name).step;
+  found_.profiled.push_back({start, end, number ? *number : ruled_steps_[event.pid]++,
+                             thread_of(event), Activity::kStep});
+}
+
+void EventCollector::finish_slice(ReadEvent& event) {
+  if (take_step(event)) return;
+  if (!is_op(event)) {
+    ++found_.left_out[event.slice.category];
+    if (is_named_by_user(event.slice.category)) found_.names.add(event.slice.name);
+    note_activity(event);
+    if (event.slice.step)
+      keep_other_slice(event, found_.other_slices);
+    else if (event.slice.category == "user_annotation" && is_part_name(event.slice.name))
+      keep_other_slice(event, found_.parts);
+    return;
+  }
+  const Nanos start = time_in(event, event.start, "ts");
+  event.slice.start = start;
+  // Profilers write -1 for slices that had not ended, so their end is unknown.
+  const Nanos duration = time_in(event, event.duration, "dur");
+  if (duration < 0) ++found_.negative_durations;
+  event.slice.end = start + std::max<Nanos>(0, duration);
+  keep(event, std::move(event.slice));
+}
+
+void EventCollector::begin_slice(const ReadEvent& event) {
+  const Nanos start = time_in(event, event.start, "ts");
+  std::vector<ChromeSlice>& open = open_[thread_of(event)];
+  open.push_back(event.slice);
+  open.back().start = start;
+}
+
+/// An end without a name ends the slice that began last.
+void EventCollector::end_slice(const ReadEvent& event) {
+  std::vector<ChromeSlice>& open = open_[thread_of(event)];
+  const std::string& name = event.slice.name;
+  if (open.empty() || (!name.empty() && open.back().name != name)) return;
+  ChromeSlice slice = std::move(open.back());
+  open.pop_back();
+  slice.end = std::max(slice.start, time_in(event, event.start, "ts"));
+  if (names_.find(slice.name).is_step)
+    record_step(event, slice.name, slice.start, slice.end);
+  else
+    keep(event, std::move(slice));
+}
+
+void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
+  if (found_.slices.size() == kMaxKept)
+    throw Error(
+        fmt::format("{} has more than {} ops; split it into several files", file_, kMaxKept));
+  slice.thread = thread_of(event);
+  found_.slices.push_back(std::move(slice));
+}
+
+Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,
+                              const char* key) const {
+  if (time) return *time;
+  throw Error(fmt::format(
+      "{}: the event {} {}; give it in microseconds", file_, quote(event.slice.name),
+      event.bad_time.empty() ? fmt::format("has no \"{}\"", key)
+                             : "has the time " + event.bad_time + ", which is out of range"));
+}
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,54 @@
+// Collects the events of a Chrome trace that matter, as they are read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/read_event.h"
+
+namespace bubblescope::traces {
+
+class EventCollector {
+ public:
+  /// Collects into `found`, which outlives this.
+  EventCollector(const std::string& file, NameMatcher& names, ChromeEvents& found)
+      : file_(file), names_(names), found_(found) {}
+
+  /// Adds a whole event, from which texts are moved. Throws Error if it has a bad time.
+  void add(ReadEvent& event);
+
+  /// Ends the events. Their times are relative to the base, which may differ between the files of a
+  /// job.
+  void finish(Nanos base);
+
+ private:
+  std::uint32_t thread_of(const ReadEvent& event);
+  void keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept);
+  void record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
+                       Nanos duration);
+  void note_activity(const ReadEvent& event);
+  bool is_op(const ReadEvent& event);
+  bool names_step(const ReadEvent& event);
+  bool take_step(const ReadEvent& event);
+  void record_step(const ReadEvent& event, const std::string& name, Nanos start, Nanos end);
+  void finish_slice(ReadEvent& event);
+  void begin_slice(const ReadEvent& event);
+  void end_slice(const ReadEvent& event);
+  void keep(const ReadEvent& event, ChromeSlice slice);
+  Nanos time_in(const ReadEvent& event, const std::optional<Nanos>& time, const char* key) const;
+
+  const std::string& file_;
+  NameMatcher& names_;
+  ChromeEvents& found_;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
+  std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
+  std::uint32_t last_thread_ = 0;
+  std::map<std::string, std::int64_t> ruled_steps_;  ///< by process: without a number of their own
+};
+
+}  // namespace bubblescope::traces

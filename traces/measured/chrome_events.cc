@@ -185,6 +185,10 @@ class EventReader : public JsonVisitor {
       case EventKey::kStep:
       case EventKey::kMicrobatch:
       case EventKey::kChunk:
+      case EventKey::kStage:
+      case EventKey::kPipelineRank:
+      case EventKey::kRank:
+      case EventKey::kSortIndex:
       case EventKey::kOther: break;
     }
   }
@@ -197,6 +201,10 @@ class EventReader : public JsonVisitor {
       case EventKey::kStep: event_.slice.step = number(); break;
       case EventKey::kMicrobatch: event_.slice.microbatch = number(); break;
       case EventKey::kChunk: event_.slice.chunk = number(); break;
+      case EventKey::kStage: event_.slice.stage = number(); break;
+      case EventKey::kPipelineRank: event_.slice.pp_rank = number(); break;
+      case EventKey::kRank: event_.slice.rank = number(); break;
+      case EventKey::kSortIndex: event_.sort_index = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;
       case EventKey::kGroup: event_.group = value; break;
       case EventKey::kGroupRanks: event_.group_ranks = value; break;

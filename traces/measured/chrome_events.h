@@ -29,17 +29,26 @@ struct ChromeSlice {
   std::uint32_t thread = 0;  ///< index into ChromeEvents::threads
   Nanos start = 0;
   Nanos end = 0;
-  std::string op;                      ///< args.op, which our own traces have
-  std::optional<std::int64_t> number;  ///< args["Ev Idx"], see RunningNumbers
-  std::optional<std::int64_t> step;
-  std::optional<std::int64_t> microbatch;  ///< args.mb_id
+  std::string op;                          ///< args.op, which our own traces have
+  std::optional<std::int64_t> number;      ///< args["Ev Idx"], see RunningNumbers
+  std::optional<std::int64_t> step;        ///< args.step, or args.iteration
+  std::optional<std::int64_t> microbatch;  ///< args.mb_id, args.microbatch and the like
   std::optional<std::int64_t> chunk;       ///< args.model_chunk, or args.chunk
+  std::optional<std::int64_t> stage;       ///< args.stage
+  std::optional<std::int64_t> pp_rank;     ///< args.pp_rank, or args.pp
+  std::optional<std::int64_t> rank;        ///< args.rank
 };
 
 struct ChromeThread {
   std::string process;  ///< the pid, a number or a text
   std::string id;       ///< the tid
   std::string name;     ///< from the metadata; empty where there is none
+};
+
+/// From the metadata of a process.
+struct ChromeProcess {
+  std::string name;
+  std::optional<std::int64_t> sort_index;  ///< its place in a viewer
 };
 
 /// Whether slices of this category are named by the program that was traced, not by libraries.
@@ -54,6 +63,7 @@ struct ProcessGroup {
 struct ChromeEvents {
   RunningNumbers numbers;
   std::vector<ChromeThread> threads;
+  std::map<std::string, ChromeProcess> processes;  ///< by pid: those with metadata
   std::vector<ProfiledEvent> profiled;
   std::vector<ProcessGroup> groups;  ///< of PyTorch's distributedInfo
   /// The peers of all sends and receives: their places in a group, by its ranks as text ("[0, 1]").

@@ -26,8 +26,18 @@ enum class EventKey : std::uint8_t {
   kOp,
   kStep,
   kMicrobatch,
-  kChunk
+  kChunk,
+  kStage,
+  kPipelineRank,
+  kRank,
+  kSortIndex
 };
+
+/// Programs spell it in many ways.
+inline bool is_microbatch_key(std::string_view key) {
+  return key == "mb_id" || key == "microbatch" || key == "micro_batch" || key == "micro-batch" ||
+         key == "microbatch_id" || key == "micro_batch_id";
+}
 
 /// Keys are compared for every value of a file, and most differ in their first letter.
 inline EventKey key_of(std::string_view key) {
@@ -41,7 +51,10 @@ inline EventKey key_of(std::string_view key) {
       if (key.size() == 3) return is("cat", EventKey::kCategory);
       return key.size() == 5 ? is("chunk", EventKey::kChunk)
                              : is("correlation", EventKey::kCorrelation);
-    case 'p': return key.size() == 2 ? is("ph", EventKey::kPhase) : is("pid", EventKey::kProcess);
+    case 'p':
+      if (key == "pp" || key == "pp_rank") return EventKey::kPipelineRank;
+      return key.size() == 2 ? is("ph", EventKey::kPhase) : is("pid", EventKey::kProcess);
+    case 'r': return is("rank", EventKey::kRank);
     case 't': return key.size() == 2 ? is("ts", EventKey::kStart) : is("tid", EventKey::kThread);
     case 'd': return is("dur", EventKey::kDuration);
     case 'a': return is("args", EventKey::kArgs);
@@ -51,13 +64,15 @@ inline EventKey key_of(std::string_view key) {
                               : is("Process Group Description", EventKey::kGroup);
     case 'S': return is("Src Rank", EventKey::kPeer);
     case 'D': return is("Dst Rank", EventKey::kPeer);
-    case 'i': return is("id", EventKey::kFlow);
+    case 'i': return key.size() == 2 ? is("id", EventKey::kFlow) : is("iteration", EventKey::kStep);
     case 'o': return is("op", EventKey::kOp);
-    case 's': return is("step", EventKey::kStep);
+    case 's':
+      if (key.size() == 4) return is("step", EventKey::kStep);
+      return key.size() == 5 ? is("stage", EventKey::kStage)
+                             : is("sort_index", EventKey::kSortIndex);
     case 'm':
-      if (key.size() == 5) return is("mb_id", EventKey::kMicrobatch);
-      return key.size() == 10 ? is("microbatch", EventKey::kMicrobatch)
-                              : is("model_chunk", EventKey::kChunk);
+      if (key == "model_chunk") return EventKey::kChunk;
+      return is_microbatch_key(key) ? EventKey::kMicrobatch : EventKey::kOther;
     default: return EventKey::kOther;
   }
 }

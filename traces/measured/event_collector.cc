@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 #include "sim/ir/error.h"
 #include "traces/files/quote.h"
+#include "traces/measured/chrome_ops.h"
 #include "traces/measured/overlap_parts.h"
 
 namespace bubblescope::traces {
@@ -16,14 +18,21 @@ namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
 
+/// Adds what the end of a slice states and its begin does not.
+void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
+  if (slice.op.empty()) slice.op = end.op;
+  using Number = std::optional<std::int64_t> ChromeSlice::*;
+  for (const Number number : {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk,
+                              &ChromeSlice::stage, &ChromeSlice::pp_rank, &ChromeSlice::rank})
+    if (!(slice.*number)) slice.*number = end.*number;
+}
+
 }  // namespace
 
 void EventCollector::add(ReadEvent& event) {
-  if (event.phase == "M" && event.slice.name == "thread_name")
-    found_.threads[thread_of(event)].name = event.given_name;
+  if (event.phase == "M") take_metadata(event);
   if (event.phase == "X") finish_slice(event);
-  if (event.phase == "B" && (names_.names_op(event.slice.name) || names_step(event)))
-    begin_slice(event);
+  if (event.phase == "B") begin_slice(event);
   if (event.phase == "E") end_slice(event);
   if (event.slice.category == "fwdbwd" && event.phase == "s")
     record_activity(event, Activity::kGradientFlow, event.flow, 0);
@@ -33,7 +42,9 @@ void EventCollector::add(ReadEvent& event) {
 
 void EventCollector::finish(Nanos base) {
   for (const auto& [thread, open] : open_)
-    if (!open.empty()) found_.left_out["begun and never ended"] += std::ssize(open);
+    for (const ChromeSlice& slice : open)
+      if (is_op(slice) || names_.find(slice.name).is_step)
+        ++found_.left_out["begun and never ended"];
   constexpr Nanos kLatestBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kLatestBase) return;
   const auto shift = [base](auto& events) {
@@ -75,6 +86,13 @@ void EventCollector::record_activity(const ReadEvent& event, Activity activity, 
       {start, start + std::max<Nanos>(0, duration), number, thread_of(event), activity});
 }
 
+void EventCollector::take_metadata(const ReadEvent& event) {
+  if (event.slice.name == "thread_name") found_.threads[thread_of(event)].name = event.given_name;
+  if (event.slice.name == "process_name") found_.processes[event.pid].name = event.given_name;
+  if (event.slice.name == "process_sort_index")
+    found_.processes[event.pid].sort_index = event.sort_index;
+}
+
 /// Records a profiler event that is not an op.
 void EventCollector::note_activity(const ReadEvent& event) {
   const std::string& name = event.slice.name;
@@ -88,21 +106,18 @@ void EventCollector::note_activity(const ReadEvent& event) {
   found_.profiled.back().group = classify_group(event.group);
 }
 
-bool EventCollector::is_op(const ReadEvent& event) {
-  return !event.slice.op.empty() || names_.names_op(event.slice.name);
+bool EventCollector::is_op(const ChromeSlice& slice) {
+  return !slice.op.empty() || names_.names_op(slice.name) ||
+         (slice.microbatch && find_op(slice, names_));
 }
 
 /// Records a slice that a rule calls a step; false for any other.
 bool EventCollector::take_step(const ReadEvent& event) {
-  if (!names_step(event)) return false;
+  if (!names_.find(event.slice.name).is_step) return false;
   const Nanos start = time_in(event, event.start, "ts");
   record_step(event, event.slice.name, start,
               start + std::max<Nanos>(0, time_in(event, event.duration, "dur")));
   return true;
-}
-
-bool EventCollector::names_step(const ReadEvent& event) {
-  return names_.find(event.slice.name).is_step;
 }
 
 /// Steps without a number are counted on their process.
@@ -113,11 +128,15 @@ void EventCollector::record_step(const ReadEvent& event, const std::string& name
                              thread_of(event), Activity::kStep});
 }
 
+void EventCollector::count_left_out(const ChromeSlice& slice) {
+  ++found_.left_out[slice.category];
+  if (is_named_by_user(slice.category)) found_.names.add(slice.name);
+}
+
 void EventCollector::finish_slice(ReadEvent& event) {
   if (take_step(event)) return;
-  if (!is_op(event)) {
-    ++found_.left_out[event.slice.category];
-    if (is_named_by_user(event.slice.category)) found_.names.add(event.slice.name);
+  if (!is_op(event.slice)) {
+    count_left_out(event.slice);
     note_activity(event);
     if (event.slice.step)
       keep_other_slice(event, found_.other_slices);
@@ -141,18 +160,26 @@ void EventCollector::begin_slice(const ReadEvent& event) {
   open.back().start = start;
 }
 
-/// An end without a name ends the slice that began last.
+/// An end without a name ends the slice that began last. Both may have arguments.
 void EventCollector::end_slice(const ReadEvent& event) {
+  constexpr std::ptrdiff_t kMaxOverlapping = 64;  // ends that are out of order are near
   std::vector<ChromeSlice>& open = open_[thread_of(event)];
   const std::string& name = event.slice.name;
-  if (open.empty() || (!name.empty() && open.back().name != name)) return;
-  ChromeSlice slice = std::move(open.back());
-  open.pop_back();
+  const auto last = open.rbegin() + std::min(kMaxOverlapping, std::ssize(open));
+  const auto found = std::find_if(open.rbegin(), last, [&](const ChromeSlice& slice) {
+    return name.empty() || slice.name == name;
+  });
+  if (found == last) return;
+  ChromeSlice slice = std::move(*found);
+  open.erase(std::next(found).base());
   slice.end = std::max(slice.start, time_in(event, event.start, "ts"));
+  add_arguments(slice, event.slice);
   if (names_.find(slice.name).is_step)
     record_step(event, slice.name, slice.start, slice.end);
-  else
+  else if (is_op(slice))
     keep(event, std::move(slice));
+  else
+    count_left_out(slice);
 }
 
 void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {

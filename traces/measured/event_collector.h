@@ -31,11 +31,12 @@ class EventCollector {
   void keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept);
   void record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
                        Nanos duration);
+  void take_metadata(const ReadEvent& event);
   void note_activity(const ReadEvent& event);
-  bool is_op(const ReadEvent& event);
-  bool names_step(const ReadEvent& event);
+  bool is_op(const ChromeSlice& slice);
   bool take_step(const ReadEvent& event);
   void record_step(const ReadEvent& event, const std::string& name, Nanos start, Nanos end);
+  void count_left_out(const ChromeSlice& slice);
   void finish_slice(ReadEvent& event);
   void begin_slice(const ReadEvent& event);
   void end_slice(const ReadEvent& event);

@@ -13,6 +13,7 @@
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
+#include "traces/measured/chrome_ops.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/own_chrome.h"
@@ -70,7 +71,7 @@ class Reader {
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
     for (const ChromeSlice& slice : events_.slices) {
-      const std::optional<NamedOp> named = op_of(slice);
+      const std::optional<NamedOp> named = find_op(slice, names_);
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
     }
   }
@@ -102,12 +103,8 @@ class Reader {
     for (const auto& [pid, _] : pids) replica_(pid.second);
   }
 
-  std::optional<NamedOp> op_of(const ChromeSlice& slice) {
-    return slice.op.empty() ? names_.find(slice.name).op : parse_op_name(slice.op);
-  }
-
   void add(const ChromeSlice& slice) {
-    const std::optional<NamedOp> named = op_of(slice);
+    const std::optional<NamedOp> named = find_op(slice, names_);
     if (!named && parse_pair_name(slice.name)) refuse_pair(slice);
     if (!named || is_tensor_duplicate(slice)) return;
     ObservedOp observed;

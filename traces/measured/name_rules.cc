@@ -51,12 +51,6 @@ constexpr std::array<KindWord, 22> kKinds{{
     {"Forward", OpKind::kForward},     {"Backward", OpKind::kBackward},
 }};
 
-std::optional<OpKind> kind_of(std::string_view word) {
-  for (const KindWord& known : kKinds)
-    if (known.word == word) return known.kind;
-  return {};
-}
-
 /// A number of a rule: fixed, or a group of the match plus an offset.
 struct NumberSource {
   std::size_t group = 0;  ///< 0: fixed
@@ -135,7 +129,7 @@ void parse_kind(const JsonNode& node, Rule& rule) {
     rule.purpose = Purpose::kIgnore;
   } else if (const auto group = take_group(text, rest); group && rest.empty()) {
     rule.kind_group = expect_group(node, *group, rule.pattern);
-  } else if (rule.kind = kind_of(text); !rule.kind) {
+  } else if (rule.kind = parse_kind_word(text); !rule.kind) {
     node.refuse(
         "must be F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, step, ignore, or a group "
         "such as \"$1\" that matches one of them");
@@ -189,7 +183,7 @@ Number number_of(const Rule& rule, const char* key, const NumberSource& source, 
 OpKind kind_in(const Rule& rule, const Match& match) {
   if (rule.kind) return *rule.kind;
   const std::string_view text = text_of(match, rule.kind_group);
-  const auto kind = kind_of(text);
+  const auto kind = parse_kind_word(text);
   if (!kind)
     throw Error(
         fmt::format("`rules`: the rule for {} takes its kind from {}, which is not one of F, "
@@ -217,6 +211,12 @@ NamedOp op_by(const Rule& rule, const Match& match) {
 }
 
 }  // namespace
+
+std::optional<OpKind> parse_kind_word(std::string_view word) {
+  for (const KindWord& known : kKinds)
+    if (known.word == word) return known.kind;
+  return {};
+}
 
 struct NameRules::Rules {
   std::vector<Rule> all;

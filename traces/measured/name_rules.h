@@ -29,6 +29,9 @@ struct NameMeaning {
   bool is_ruled = false;                  ///< a rule decided, not the usual names
 };
 
+/// The kind that a word of a rule means: "F", "forward", "bwd", "wgrad"; nullopt for others.
+std::optional<OpKind> parse_kind_word(std::string_view word);
+
 /// A set of rules; it can be moved, not copied.
 class NameRules {
  public:

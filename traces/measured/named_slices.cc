@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/measured/chrome_ops.h"
 #include "traces/measured/unnumbered_ranges.h"
 
 namespace bubblescope::traces {
@@ -74,7 +75,7 @@ NamedSlices name_slices(std::vector<ChromeSlice> slices, NameMatcher& names) {
   std::vector<NamedSlice> named;
   for (ChromeSlice& slice : slices) {
     NamedSlice& one = named.emplace_back();
-    one.op = slice.op.empty() ? names.find(slice.name).op : parse_op_name(slice.op);
+    one.op = find_op(slice, names);
     if (!one.op) one.pair = parse_pair_name(slice.op.empty() ? slice.name : slice.op);
     one.slice = std::move(slice);
   }

@@ -15,10 +15,11 @@ struct ReadEvent {
   std::string phase;
   std::string pid;
   std::string tid;
-  std::string given_name;            ///< args.name, of metadata
-  std::string group;                 ///< the description of a collective's process group
-  std::string group_ranks;           ///< of the group, as text: "[0, 1]"
-  std::optional<std::int64_t> peer;  ///< of a send or a receive: its place in the group
+  std::string given_name;                  ///< args.name, of metadata
+  std::string group;                       ///< the description of a collective's process group
+  std::string group_ranks;                 ///< of the group, as text: "[0, 1]"
+  std::optional<std::int64_t> sort_index;  ///< of a process, in metadata
+  std::optional<std::int64_t> peer;        ///< of a send or a receive: its place in the group
   std::int64_t correlation = 0;
   std::int64_t flow = kNoNumber;
   std::optional<Nanos> start;
@@ -30,11 +31,10 @@ struct ReadEvent {
     for (std::string* text : {&slice.name, &slice.category, &slice.op, &phase, &pid, &tid,
                               &given_name, &group, &group_ranks, &bad_time})
       text->clear();
-    slice.step.reset();
-    slice.microbatch.reset();
-    slice.chunk.reset();
-    slice.number.reset();
-    peer.reset();
+    for (std::optional<std::int64_t>* number :
+         {&slice.step, &slice.microbatch, &slice.chunk, &slice.stage, &slice.pp_rank, &slice.rank,
+          &slice.number, &sort_index, &peer})
+      number->reset();
     correlation = 0;
     flow = kNoNumber;
     start.reset();

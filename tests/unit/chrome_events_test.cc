@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 
 namespace bubblescope::tests {
 namespace {
@@ -29,6 +30,78 @@ TEST(ChromeEvents, TimesAreExactNanoseconds) {
       {"abc", std::nullopt},
   };
   for (const auto& one : cases) EXPECT_EQ(traces::parse_micros(one.text), one.nanos) << one.text;
+}
+
+traces::ChromeEvents read(const std::string& events) {
+  traces::NameMatcher names;
+  return traces::read_chrome_events("[" + events + "]", "t.json", names);
+}
+
+std::string bound(const char* phase, const char* name, int at, const std::string& arguments) {
+  return std::string(R"({"ph":")") + phase + R"(","name":")" + name + R"(","pid":2,"tid":1,"ts":)" +
+         std::to_string(at) + R"(,"args":{)" + arguments + "}}";
+}
+
+// As MegatronApp writes them.
+TEST(ChromeEvents, EitherEndOfASliceMayHaveArguments) {
+  const traces::ChromeEvents events = read(
+      bound("B", "forward", 5, R"("iteration":10)") + "," +
+      bound("E", "forward", 9, R"("iteration":11,"microbatch":3,"model_chunk":1,"pp_rank":2)"));
+  ASSERT_EQ(events.slices.size(), 1u);
+  const traces::ChromeSlice& slice = events.slices[0];
+  EXPECT_EQ(slice.start, 5'000);
+  EXPECT_EQ(slice.end, 9'000);
+  EXPECT_EQ(slice.step, 10);  // the begin decides
+  EXPECT_EQ(slice.microbatch, 3);
+  EXPECT_EQ(slice.chunk, 1);
+  EXPECT_EQ(slice.pp_rank, 2);
+}
+
+TEST(ChromeEvents, NumbersOfMicrobatchesAreSpeltInManyWays) {
+  for (const char* key : {"mb_id", "microbatch", "micro_batch", "micro-batch", "micro_batch_id"}) {
+    const traces::ChromeEvents events =
+        read(R"({"ph":"X","name":"bwd","pid":0,"tid":0,"ts":0,"dur":1,"args":{")" +
+             std::string(key) + R"(":7}})");
+    ASSERT_EQ(events.slices.size(), 1u) << key;
+    EXPECT_EQ(events.slices[0].microbatch, 7);
+  }
+}
+
+// Functions of that name are no ops.
+TEST(ChromeEvents, WordsForKindsAreOpsOnlyWithAMicrobatch) {
+  EXPECT_TRUE(
+      read(bound("B", "forward", 5, "") + "," + bound("E", "forward", 9, "")).slices.empty());
+}
+
+TEST(ChromeEvents, UnknownSlicesOfTwoEventsAreListed) {
+  const traces::ChromeEvents events =
+      read(bound("B", "compute_3", 5, "") + "," + bound("E", "compute_3", 9, ""));
+  EXPECT_NE(events.names.describe().find("'compute_3' (1 like it)"), std::string::npos)
+      << events.names.describe();
+}
+
+// An end without a name ends what began last, whether or not it is an op.
+TEST(ChromeEvents, UnknownSlicesDoNotEndOps) {
+  const traces::ChromeEvents events =
+      read(bound("B", "0F0", 5, "") + "," + bound("B", "other", 6, "") + "," +
+           bound("E", "", 7, "") + "," + bound("E", "", 9, ""));
+  ASSERT_EQ(events.slices.size(), 1u);
+  EXPECT_EQ(events.slices[0].end, 9'000);
+}
+
+// Not all programs end first what began last.
+TEST(ChromeEvents, SlicesMayEndInAnotherOrder) {
+  const traces::ChromeEvents events =
+      read(bound("B", "0F0", 5, "") + "," + bound("B", "other", 6, "") + "," +
+           bound("E", "0F0", 7, "") + "," + bound("E", "other", 9, ""));
+  ASSERT_EQ(events.slices.size(), 1u);
+  EXPECT_EQ(events.slices[0].end, 7'000);
+}
+
+TEST(ChromeEvents, OpsThatNeverEndAreCounted) {
+  const traces::ChromeEvents events =
+      read(bound("B", "0F0", 5, "") + "," + bound("B", "other", 6, ""));
+  EXPECT_EQ(traces::describe_left_out(events), "1 begun and never ended");
 }
 
 }  // namespace

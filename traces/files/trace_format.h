@@ -45,6 +45,7 @@ struct Recorder {
   std::int64_t replicas = 0;   ///< pipelines of the job, at least; 0: unknown
   std::int64_t outsiders = 0;  ///< ranks outside of its pipeline that are in no known group
   bool is_process = false;     ///< `rank` is the number of a process, which may be any
+  bool is_thread = false;      ///< it is a thread, which may be a part of a rank
   std::string process = {};    ///< its number on the host, where `rank` is certain; empty: unknown
 };
 
@@ -113,7 +114,7 @@ ObservedTrace read_trace(const std::string& path, const NameRules* rules = nullp
 ObservedTrace parse_trace(const TraceInput& input);
 
 /// Appends the content of a further file: other ranks of the same pipeline, or another pipeline
-/// where a rank repeats. Throws Error where its ops are present already.
+/// where a rank repeats that is stated as such. Throws Error where its ops are present already.
 void append(ObservedTrace& trace, ObservedTrace further);
 
 }  // namespace bubblescope::traces

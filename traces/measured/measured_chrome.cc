@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -14,8 +15,10 @@
 #include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
+#include "traces/measured/chrome_ranks.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/op_names.h"
+#include "traces/measured/open_chunks.h"
 #include "traces/measured/own_chrome.h"
 #include "traces/measured/step_marks.h"
 #include "traces/schedules/cell.h"
@@ -62,7 +65,7 @@ class Numbering {
 class Reader {
  public:
   Reader(ChromeEvents events, std::string file, NameMatcher& names)
-      : events_(std::move(events)), file_(std::move(file)), names_(names) {
+      : events_(std::move(events)), file_(std::move(file)) {
     for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
     for (std::size_t at = 0; at < places_.size(); ++at)
       if (places_[at]) {
@@ -71,7 +74,7 @@ class Reader {
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
     for (const ChromeSlice& slice : events_.slices) {
-      const std::optional<NamedOp> named = find_op(slice, names_);
+      const std::optional<NamedOp>& named = named_.emplace_back(find_op(slice, names));
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
     }
   }
@@ -79,10 +82,12 @@ class Reader {
   ObservedTrace read() && {
     trace_.source = {.name = "chrome", .has_only_sent_messages = true};
     number_replicas();
-    for (const ChromeSlice& slice : events_.slices) add(slice);
+    find_ranks();
+    for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
     for (const ChromeSlice& slice : events_.other_slices) add_work(slice);
     add_marks();
+    note_open_chunks();
     note_tensor_ranks();
     if (events_.negative_durations > 0) {
       trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
@@ -103,8 +108,20 @@ class Reader {
     for (const auto& [pid, _] : pids) replica_(pid.second);
   }
 
-  void add(const ChromeSlice& slice) {
-    const std::optional<NamedOp> named = find_op(slice, names_);
+  /// Finds the ranks of the ops that neither a thread's name nor a rule gives one.
+  void find_ranks() {
+    std::vector<ChromeOp> ops;
+    for (std::size_t at = 0; at < named_.size(); ++at) {
+      const ChromeSlice& slice = events_.slices[at];
+      if (!named_[at] || named_[at]->rank || places_[slice.thread]) continue;
+      ranked_[&slice] = ops.size();
+      ops.push_back({&slice, *named_[at]});
+    }
+    ranks_ = find_chrome_ranks(events_, ops, file_);
+    trace_.remarks = ranks_.remarks;
+  }
+
+  void add(const ChromeSlice& slice, const std::optional<NamedOp>& named) {
     if (!named && parse_pair_name(slice.name)) refuse_pair(slice);
     if (!named || is_tensor_duplicate(slice)) return;
     ObservedOp observed;
@@ -113,9 +130,14 @@ class Reader {
     observed.end = slice.end;
     observed.recorder = recorder_of(slice, named->rank);
     const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (place) observed.replica = replica_(events_.threads[slice.thread].process);
+    if (place)
+      observed.replica = replica_(events_.threads[slice.thread].process);
+    else if (const auto ranked = ranked_.find(&slice); ranked != ranked_.end())
+      observed.replica = ranks_.replica_of[ranks_.recorder_of[ranked->second]];
     if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
+    observed.chunk_is_assumed =
+        observed.chunk && !named->chunk && !slice.chunk && !observed.numbered;
     observed.op.kind = kind_in_trace(*named, splits_backward_);
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
     if (!step) step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
@@ -180,18 +202,17 @@ class Reader {
     return tensor_duplicate;
   }
 
-  /// A process is a rank, unless the thread's name states the rank.
+  /// By the rank that the thread's name or a rule states, or as find_ranks() did.
   std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank = {}) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
-    const ChromeThread& thread = events_.threads[slice.thread];
     if (place) rank = place->pp;
-    std::string key = rank ? fmt::format("PP {}", *rank) : thread.process;
+    const std::int32_t found = rank ? 0 : ranks_.recorder_of[ranked_.at(&slice)];
+    const std::string key = rank ? fmt::format("PP {}", *rank) : fmt::format("{}", found);
     if (!recorder_.has(key)) {
       Recorder recorder;
       recorder.where = file_;
-      recorder.rank = rank ? rank : parse_number_after(thread.process, "");
-      recorder.is_process = !rank;
-      trace_.recorders.push_back(recorder);
+      recorder.rank = rank;
+      trace_.recorders.push_back(rank ? recorder : ranks_.recorders[found]);
     }
     return recorder_(key);
   }
@@ -214,6 +235,26 @@ class Reader {
     return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
   }
 
+  /// Ops without numbers may be of several stages per rank.
+  void note_open_chunks() {
+    std::map<std::int32_t, std::vector<const ObservedOp*>> by_rank;
+    for (const ObservedOp& observed : trace_.ops) {
+      const std::optional<std::int32_t>& rank = trace_.recorders[observed.recorder].rank;
+      if (!rank || observed.replica != 0) continue;
+      if (is_compute(observed.op.kind)) by_rank[*rank].push_back(&observed);
+    }
+    OpsOfRanks ranks;
+    for (auto& [_, ops] : by_rank) {
+      std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
+        return left->start < right->start;
+      });
+      ranks.push_back(std::move(ops));
+    }
+    if (ranks.size() < 2) return;
+    if (std::optional<std::string> open = describe_open_chunks(ranks, true))
+      trace_.remarks.faults.push_back(*std::move(open));
+  }
+
   void note_tensor_ranks() {
     if (tensor_duplicate_)
       trace_.remarks.notes.emplace_back(
@@ -230,7 +271,9 @@ class Reader {
 
   ChromeEvents events_;
   std::string file_;
-  NameMatcher& names_;
+  std::vector<std::optional<NamedOp>> named_;  ///< [slice]
+  ChromeRanks ranks_;
+  std::unordered_map<const ChromeSlice*, std::size_t> ranked_;             ///< in `ranks_`
   std::map<std::string, StepMarks> marks_;                                 ///< by process
   std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]

@@ -1,0 +1,76 @@
+// Reads the numbers of processes from their metadata.
+#include "traces/measured/chrome_processes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/ir/number.h"
+#include "traces/measured/rank_words.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+using ProcessRanks = std::map<std::string, ProcessRank>;
+
+bool are_distinct(const ProcessRanks& ranks) {
+  std::set<std::int32_t> numbers;
+  return std::all_of(ranks.begin(), ranks.end(), [&](const auto& process) {
+    return process.second.rank && numbers.insert(*process.second.rank).second;
+  });
+}
+
+/// The rank that a name states.
+ProcessRank rank_in(const std::string& name) {
+  const std::optional<NamedNumber> found = find_rank_number(name);
+  if (!found) return {};
+  return {found->number, found->is_rank};
+}
+
+/// By their names; without ranks where a process has none.
+ProcessRanks rank_by_names(const ChromeEvents& events, const std::set<std::string>& pids) {
+  ProcessRanks ranks;
+  for (const std::string& pid : pids) {
+    const auto process = events.processes.find(pid);
+    if (process != events.processes.end())
+      ranks[pid] = rank_in(process->second.name);
+    else
+      ranks[pid] = {};
+  }
+  return ranks;
+}
+
+/// The places of processes in a viewer, counted from 0; nothing where these do not differ.
+ProcessRanks rank_by_places(const ChromeEvents& events, const std::set<std::string>& pids) {
+  std::map<std::int64_t, std::string> ordered;
+  for (const std::string& pid : pids) {
+    const auto process = events.processes.find(pid);
+    if (process == events.processes.end() || !process->second.sort_index) return {};
+    ordered.emplace(*process->second.sort_index, pid);
+  }
+  if (ordered.size() < 2 || ordered.size() < pids.size()) return {};
+  ProcessRanks ranks;
+  std::int32_t next = 0;
+  for (const auto& [_, pid] : ordered) ranks[pid].rank = next++;
+  return ranks;
+}
+
+ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
+  ProcessRanks ranks;
+  for (const std::string& pid : pids) ranks[pid] = rank_in(pid);
+  if (are_distinct(ranks)) return ranks;
+  for (auto& [pid, rank] : ranks) rank = {parse_number<std::int32_t>(pid)};
+  return ranks;
+}
+
+}  // namespace
+
+std::map<std::string, ProcessRank> rank_processes(const ChromeEvents& events,
+                                                  const std::set<std::string>& pids) {
+  ProcessRanks ranks = rank_by_names(events, pids);
+  if (are_distinct(ranks)) return ranks;
+  ranks = rank_by_places(events, pids);
+  return ranks.empty() ? rank_by_pids(pids) : ranks;
+}
+
+}  // namespace bubblescope::traces

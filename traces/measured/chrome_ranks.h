@@ -1,0 +1,38 @@
+// Finds which rank of the pipeline ran each op of a Chrome trace, where neither the names of
+// threads nor rules say it.
+//
+// The best evidence decides: args.pp_rank or args.rank, if all ops have one. Else threads, if the
+// forwards of one process lie on several, because a rank runs its forwards on one thread: then each
+// is a rank. Else processes, in the order of the numbers in their names, of their sort_index, or of
+// their pids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/op_names.h"
+
+namespace bubblescope::traces {
+
+struct ChromeOp {
+  const ChromeSlice* slice = nullptr;
+  NamedOp named;
+};
+
+/// The recorder of every op, in their order.
+struct ChromeRanks {
+  std::vector<Recorder> recorders;
+  std::vector<std::int32_t> recorder_of;  ///< [op]
+  std::vector<std::int32_t> replica_of;   ///< [recorder]
+  Remarks remarks;
+};
+
+/// Throws Error where threads are ranks, but nothing says which rank ran an op, or whether they are
+/// ranks at all.
+ChromeRanks find_chrome_ranks(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
+                              const std::string& file);
+
+}  // namespace bubblescope::traces

@@ -18,6 +18,7 @@
 #include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/file_ranks.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/timer_log.h"
 #include "traces/text/wording.h"
@@ -229,7 +230,7 @@ traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
     if (outcome.failed) std::rethrow_exception(outcome.failed);
     append_file(trace, std::move(outcome.trace), path, paths.size() == 1);
   }
-  return trace;
+  return traces::tell_files_apart(std::move(trace));
 }
 
 }  // namespace bubblescope::tools

@@ -36,7 +36,8 @@ std::string first_bytes(const std::string& path) {
 std::set<std::int32_t> known_ranks(const ObservedTrace& trace) {
   std::set<std::int32_t> ranks;
   for (const Recorder& recorder : trace.recorders)
-    if (recorder.rank) ranks.insert(*recorder.rank);
+    // Every file may count its processes for itself.
+    if (recorder.rank && !recorder.is_process) ranks.insert(*recorder.rank);
   return ranks;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/measured/seen_names.h"
@@ -51,6 +52,33 @@ TEST(NameRules, TheFirstThatMatchesDecides) {
   EXPECT_TRUE(matcher.names_op("PP:0F1"));  // no rule: the usual meaning
   EXPECT_TRUE(matcher.find("17 done").is_step);
   EXPECT_EQ(matcher.find("17 done").step, 17);
+}
+
+// As DT-FM writes them: every op is a "comp" of its rank's process.
+TEST(NameRules, MatchThreadsCategoriesAndArguments) {
+  const traces::NameRules rules = parse(
+      R"x({"match":"c(o)mp","thread":"(\\d)\\. (\\w+)-compute","category":"gpu(\\d)","kind":"$3",)x"
+      R"x("microbatch":"args.micro-batch","step":"args.n-1","chunk":"$4"})x");
+  ASSERT_EQ(rules.arguments(), (std::vector<std::string>{"micro-batch", "n"}));
+  EXPECT_TRUE(rules.need_more("comp"));
+  EXPECT_FALSE(rules.need_more("recv"));
+  EXPECT_FALSE(rules.find("comp"));  // a name alone is not enough
+  const std::vector<std::string> arguments{"7", "3"};
+  // A thread is matched by its name, or else by its number.
+  for (const bool is_named : {true, false}) {
+    const char* const thread = "5. backward-compute";
+    const auto meaning =
+        rules.find({"comp", is_named ? thread : "", is_named ? "140" : thread, "gpu1", arguments});
+    ASSERT_TRUE(meaning && meaning->op);
+    EXPECT_EQ(meaning->op->op.kind, OpKind::kBackward);
+    EXPECT_EQ(meaning->op->op.microbatch, 7);
+    EXPECT_EQ(meaning->op->step, 2);
+    EXPECT_EQ(meaning->op->chunk, 1);
+  }
+  EXPECT_FALSE(rules.find({"comp", "5. backward-compute", "", "cpu", arguments}));
+  EXPECT_FALSE(rules.find({"comp", "5. optimizer", "", "gpu1", arguments}));
+  const std::vector<std::string> missing{"", "3"};
+  EXPECT_THROW(rules.find({"comp", "5. backward-compute", "", "gpu1", missing}), Error);
 }
 
 TEST(NameRules, AreCheckedWithTheirPlace) {

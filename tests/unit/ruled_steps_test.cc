@@ -79,5 +79,37 @@ TEST(RuledSteps, MayBeginAndEndByTwoEvents) {
   EXPECT_EQ(steps[0].whole, 120'000);
 }
 
+// The names of threads may follow the events of these.
+TEST(RuledSteps, AndOpsMayBeNamedByTheirThreads) {
+  const traces::NameRules rules = traces::NameRules::parse(
+      R"rules({"format": "bubblescope-rules/1", "rules": [
+        {"match": "comp", "thread": "(fwd|bwd) lane", "kind": "$1", "microbatch": "args.mb",
+         "stage": "args.st"},
+        {"match": "comp", "thread": "steps", "kind": "step", "step": "args.st"}]})rules",
+      "rules.json");
+  const auto comp = [](int process, int thread, int start, int duration, int number) {
+    return R"({"ph":"X","name":"comp","pid":)" + std::to_string(process) + R"(,"tid":)" +
+           std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(,"dur":)" +
+           std::to_string(duration) + R"(,"args":{"mb":0,"st":)" + std::to_string(number) + "}},";
+  };
+  const auto lane = [](int process, int thread, const std::string& name) {
+    return R"({"ph":"M","name":"thread_name","pid":)" + std::to_string(process) + R"(,"tid":)" +
+           std::to_string(thread) + R"(,"args":{"name":")" + name + R"("}},)";
+  };
+  std::string text = "[";
+  for (const int rank : {0, 1})
+    text += comp(rank, 1, 10 * rank, 10, rank) + comp(rank, 2, 30 - 10 * rank, 10, rank) +
+            comp(rank, 3, 0, 50, 6) + comp(rank, 4, 0, 50, 6) + lane(rank, 1, "fwd lane") +
+            lane(rank, 2, "bwd lane") + lane(rank, 3, "steps");
+  text.back() = ']';
+  const traces::AssembledSteps read =
+      traces::assemble_steps(traces::parse_trace({"run.json", text, &rules}));
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(read.steps[0].program.ranks, 2);
+  ASSERT_EQ(read.whole_steps.size(), 1u);
+  EXPECT_EQ(read.whole_steps[0].step, 6);
+  EXPECT_EQ(read.whole_steps[0].whole, 50'000);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

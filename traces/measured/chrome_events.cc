@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <system_error>
 
 #include "sim/ir/error.h"
@@ -38,7 +41,7 @@ enum class Place : std::uint8_t {
 class EventReader : public JsonVisitor {
  public:
   EventReader(const std::string& file, NameMatcher& names)
-      : file_(file), collector_(file, names, found_) {}
+      : file_(file), ruled_(names.arguments()), collector_(file, names, found_) {}
 
   ChromeEvents take() && {
     collector_.finish(base_);
@@ -50,6 +53,7 @@ class EventReader : public JsonVisitor {
 
   bool visit_key(std::string_view name) override {
     key_id_ = key_of(name);
+    ruled_argument_ = ruled_.empty() ? ruled_.size() : find_ruled(name);
     const bool in_event =
         !places_.empty() && (places_.back() == Place::kEvent || places_.back() == Place::kArgs);
     if (!in_event) key_ = name;
@@ -109,7 +113,9 @@ class EventReader : public JsonVisitor {
     if (places_.empty()) return true;
     switch (places_.back()) {
       case Place::kEvent: return key_id_ != EventKey::kOther && key_id_ <= EventKey::kArgs;
-      case Place::kArgs: return key_id_ == EventKey::kName || key_id_ >= EventKey::kCorrelation;
+      case Place::kArgs:
+        return key_id_ == EventKey::kName || key_id_ >= EventKey::kCorrelation ||
+               ruled_argument_ < ruled_.size();
       case Place::kElsewhere: return false;
       case Place::kRoot:
       case Place::kEvents:
@@ -120,6 +126,11 @@ class EventReader : public JsonVisitor {
       case Place::kGroupRanks: return true;
     }
     return true;
+  }
+
+  /// The place of an argument that rules use; their number for any other.
+  std::size_t find_ruled(std::string_view name) const {
+    return static_cast<std::size_t>(std::find(ruled_.begin(), ruled_.end(), name) - ruled_.begin());
   }
 
   void take_time(std::string_view text) {
@@ -194,6 +205,10 @@ class EventReader : public JsonVisitor {
   }
 
   void take_argument(std::string_view value) {
+    if (ruled_argument_ < ruled_.size()) {
+      event_.slice.arguments.resize(ruled_.size());
+      event_.slice.arguments[ruled_argument_] = value;
+    }
     const auto number = [value] { return parse_number<std::int64_t>(value); };
     switch (key_id_) {
       case EventKey::kOp: event_.slice.op = value; break;
@@ -226,6 +241,8 @@ class EventReader : public JsonVisitor {
   std::vector<Place> places_;
   std::string key_;  ///< of what is not an event
   EventKey key_id_ = EventKey::kOther;
+  std::span<const std::string> ruled_;  ///< the arguments that rules use
+  std::size_t ruled_argument_ = 0;      ///< the current key's place in these
   ReadEvent event_;
   Nanos base_ = 0;
   ChromeEvents found_;

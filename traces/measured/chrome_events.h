@@ -16,6 +16,7 @@
 
 #include "sim/ir/units.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/op_names.h"
 #include "traces/measured/profiled_event.h"
 #include "traces/measured/running_numbers.h"
 #include "traces/measured/seen_names.h"
@@ -29,14 +30,16 @@ struct ChromeSlice {
   std::uint32_t thread = 0;  ///< index into ChromeEvents::threads
   Nanos start = 0;
   Nanos end = 0;
-  std::string op;                          ///< args.op, which our own traces have
-  std::optional<std::int64_t> number;      ///< args["Ev Idx"], see RunningNumbers
-  std::optional<std::int64_t> step;        ///< args.step, or args.iteration
-  std::optional<std::int64_t> microbatch;  ///< args.mb_id, args.microbatch and the like
-  std::optional<std::int64_t> chunk;       ///< args.model_chunk, or args.chunk
-  std::optional<std::int64_t> stage;       ///< args.stage
-  std::optional<std::int64_t> pp_rank;     ///< args.pp_rank, or args.pp
-  std::optional<std::int64_t> rank;        ///< args.rank
+  std::string op;                           ///< args.op, which our own traces have
+  std::optional<std::int64_t> number;       ///< args["Ev Idx"], see RunningNumbers
+  std::optional<std::int64_t> step;         ///< args.step, or args.iteration
+  std::optional<std::int64_t> microbatch;   ///< args.mb_id, args.microbatch and the like
+  std::optional<std::int64_t> chunk;        ///< args.model_chunk, or args.chunk
+  std::optional<std::int64_t> stage;        ///< args.stage
+  std::optional<std::int64_t> pp_rank;      ///< args.pp_rank, or args.pp
+  std::optional<std::int64_t> rank;         ///< args.rank
+  std::vector<std::string> arguments = {};  ///< those that rules use, in their order
+  std::optional<NamedOp> ruled = {};        ///< by a rule that needs more than the name
 };
 
 struct ChromeThread {

@@ -20,6 +20,7 @@ std::optional<NamedOp> find_by_word(const ChromeSlice& slice) {
 }  // namespace
 
 std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names) {
+  if (slice.ruled) return slice.ruled;
   if (!slice.op.empty()) return parse_op_name(slice.op);
   const NameMeaning& meaning = names.find(slice.name);
   std::optional<NamedOp> named = meaning.op;

@@ -25,6 +25,9 @@ void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
   for (const Number number : {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk,
                               &ChromeSlice::stage, &ChromeSlice::pp_rank, &ChromeSlice::rank})
     if (!(slice.*number)) slice.*number = end.*number;
+  slice.arguments.resize(std::max(slice.arguments.size(), end.arguments.size()));
+  for (std::size_t at = 0; at < end.arguments.size(); ++at)
+    if (slice.arguments[at].empty()) slice.arguments[at] = end.arguments[at];
 }
 
 }  // namespace
@@ -41,9 +44,10 @@ void EventCollector::add(ReadEvent& event) {
 }
 
 void EventCollector::finish(Nanos base) {
+  settle_open_slices();
   for (const auto& [thread, open] : open_)
     for (const ChromeSlice& slice : open)
-      if (is_op(slice) || names_.find(slice.name).is_step)
+      if (is_op(slice) || names_.need_more(slice.name) || names_.find(slice.name).is_step)
         ++found_.left_out["begun and never ended"];
   constexpr Nanos kLatestBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kLatestBase) return;
@@ -113,19 +117,46 @@ bool EventCollector::is_op(const ChromeSlice& slice) {
 
 /// Records a slice that a rule calls a step; false for any other.
 bool EventCollector::take_step(const ReadEvent& event) {
-  if (!names_.find(event.slice.name).is_step) return false;
-  const Nanos start = time_in(event, event.start, "ts");
-  record_step(event, event.slice.name, start,
-              start + std::max<Nanos>(0, time_in(event, event.duration, "dur")));
+  const NameMeaning& meaning = names_.find(event.slice.name);
+  if (!meaning.is_step) return false;
+  ChromeSlice slice;
+  slice.thread = thread_of(event);
+  slice.start = time_in(event, event.start, "ts");
+  slice.end = slice.start + std::max<Nanos>(0, time_in(event, event.duration, "dur"));
+  record_step(slice, meaning.step);
   return true;
 }
 
 /// Steps without a number are counted on their process.
-void EventCollector::record_step(const ReadEvent& event, const std::string& name, Nanos start,
-                                 Nanos end) {
-  const std::optional<std::int64_t> number = names_.find(name).step;
-  found_.profiled.push_back({start, end, number ? *number : ruled_steps_[event.pid]++,
-                             thread_of(event), Activity::kStep});
+void EventCollector::record_step(const ChromeSlice& slice, std::optional<std::int64_t> number) {
+  std::int64_t& next = ruled_steps_[found_.threads[slice.thread].process];
+  found_.profiled.push_back(
+      {slice.start, slice.end, number ? *number : next++, slice.thread, Activity::kStep});
+}
+
+/// Names of threads may follow their events, so rules that need them wait for the end.
+void EventCollector::settle_open_slices() {
+  std::vector<bool> is_dropped;
+  for (ChromeSlice& slice : found_.slices)
+    is_dropped.push_back(names_.need_more(slice.name) && !settle_by_rules(slice));
+  std::size_t at = 0;
+  std::erase_if(found_.slices, [&](const ChromeSlice&) { return is_dropped[at++]; });
+}
+
+/// Gives a slice its meaning by a rule that needs all of it; false where it is no op.
+bool EventCollector::settle_by_rules(ChromeSlice& slice) {
+  const ChromeThread& thread = found_.threads[slice.thread];
+  const NameMeaning meaning =
+      names_.find({slice.name, thread.name, thread.id, slice.category, slice.arguments});
+  if (meaning.is_step) record_step(slice, meaning.step);
+  if (meaning.is_step) return false;
+  if (meaning.is_ruled) {
+    slice.ruled = meaning.op;
+    return meaning.op.has_value();
+  }
+  if (is_op(slice)) return true;
+  count_left_out(slice);
+  return false;
 }
 
 void EventCollector::count_left_out(const ChromeSlice& slice) {
@@ -134,8 +165,9 @@ void EventCollector::count_left_out(const ChromeSlice& slice) {
 }
 
 void EventCollector::finish_slice(ReadEvent& event) {
-  if (take_step(event)) return;
-  if (!is_op(event.slice)) {
+  const bool is_open = names_.need_more(event.slice.name);
+  if (!is_open && take_step(event)) return;
+  if (!is_open && !is_op(event.slice)) {
     count_left_out(event.slice);
     note_activity(event);
     if (event.slice.step)
@@ -174,9 +206,11 @@ void EventCollector::end_slice(const ReadEvent& event) {
   open.erase(std::next(found).base());
   slice.end = std::max(slice.start, time_in(event, event.start, "ts"));
   add_arguments(slice, event.slice);
-  if (names_.find(slice.name).is_step)
-    record_step(event, slice.name, slice.start, slice.end);
-  else if (is_op(slice))
+  slice.thread = thread_of(event);
+  const bool is_open = names_.need_more(slice.name);
+  if (const NameMeaning& meaning = names_.find(slice.name); !is_open && meaning.is_step)
+    record_step(slice, meaning.step);
+  else if (is_open || is_op(slice))
     keep(event, std::move(slice));
   else
     count_left_out(slice);

@@ -35,12 +35,14 @@ class EventCollector {
   void note_activity(const ReadEvent& event);
   bool is_op(const ChromeSlice& slice);
   bool take_step(const ReadEvent& event);
-  void record_step(const ReadEvent& event, const std::string& name, Nanos start, Nanos end);
+  void record_step(const ChromeSlice& slice, std::optional<std::int64_t> number);
   void count_left_out(const ChromeSlice& slice);
   void finish_slice(ReadEvent& event);
   void begin_slice(const ReadEvent& event);
   void end_slice(const ReadEvent& event);
   void keep(const ReadEvent& event, ChromeSlice slice);
+  void settle_open_slices();
+  bool settle_by_rules(ChromeSlice& slice);
   Nanos time_in(const ReadEvent& event, const std::optional<Nanos>& time, const char* key) const;
 
   const std::string& file_;

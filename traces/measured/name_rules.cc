@@ -1,11 +1,10 @@
-// Compiles and applies rules with the standard library's regular expressions.
+// Matches slices with rules.
 #include "traces/measured/name_rules.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <regex>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "sim/ir/shape.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
+#include "traces/measured/name_rule.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -22,15 +22,7 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr std::size_t kMaxRules = 1'000;
-constexpr std::size_t kMaxPattern = 500;
 constexpr std::size_t kMaxName = 500;  ///< longer names are not ops
-
-#ifdef __GLIBCXX__
-/// Otherwise a pattern can take time that is exponential in the length of a name.
-constexpr auto kSyntax = std::regex::ECMAScript | std::regex_constants::__polynomial;
-#else
-constexpr auto kSyntax = std::regex::ECMAScript;
-#endif
 
 struct KindWord {
   std::string_view word;
@@ -51,109 +43,37 @@ constexpr std::array<KindWord, 22> kKinds{{
     {"Forward", OpKind::kForward},     {"Backward", OpKind::kBackward},
 }};
 
-/// A number of a rule: fixed, or a group of the match plus an offset.
-struct NumberSource {
-  std::size_t group = 0;  ///< 0: fixed
-  std::int64_t value = 0;
+/// The groups of all expressions of a rule, the first at 1, and the arguments of the slice.
+struct Match {
+  std::vector<std::string_view> groups = std::vector<std::string_view>(1);
+  std::span<const std::string> arguments;
 };
 
-enum class Purpose : std::uint8_t { kOp, kStep, kIgnore };
-
-struct Rule {
-  std::string text;
-  std::regex pattern;
-  Purpose purpose = Purpose::kOp;
-  std::optional<OpKind> kind;
-  std::size_t kind_group = 0;
-  std::optional<NumberSource> stage, chunk, microbatch, slice, step, rank;
-};
-
-using Match = std::match_results<std::string_view::const_iterator>;
-
-/// Parses "$2", and leaves in `rest` what follows the number.
-std::optional<std::size_t> take_group(std::string_view text, std::string_view& rest) {
-  if (!text.starts_with('$')) return {};
-  const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
-  rest = text.substr(end);
-  return parse_number<std::size_t>(text.substr(1, end - 1));
+/// Adds the groups of an expression; false where it does not match the whole text.
+bool add_groups(std::string_view text, const std::regex& pattern, Match& match) {
+  std::match_results<std::string_view::const_iterator> found;
+  if (!std::regex_match(text.begin(), text.end(), found, pattern)) return false;
+  for (std::size_t group = 1; group < found.size(); ++group)
+    match.groups.emplace_back(found[group].first, found[group].second);
+  return true;
 }
 
-std::size_t expect_group(const JsonNode& node, std::size_t group, const std::regex& pattern) {
-  if (group == 0 || group > pattern.mark_count())
-    node.refuse(fmt::format("names group {} of its \"match\", which has {} group(s) in brackets",
-                            group, pattern.mark_count()));
-  return group;
+std::string_view text_of(const Match& match, const NumberSource& source) {
+  if (!source.argument) return match.groups[source.group];
+  return *source.argument < match.arguments.size() ? match.arguments[*source.argument]
+                                                   : std::string_view();
 }
 
-NumberSource parse_source(const JsonNode& node, const std::regex& pattern) {
-  constexpr std::int64_t kMaxNumber = std::int64_t{1} << 40;
-  if (node.is_integer()) return {0, node.integer(0, kMaxNumber)};
-  std::string_view rest;
-  const auto group = take_group(node.text(), rest);
-  if (!group) node.refuse("must be a number, or a group such as \"$1\" or \"$1-1\"");
-  NumberSource source{expect_group(node, *group, pattern), 0};
-  if (rest.empty()) return source;
-  const auto offset = parse_number<std::int64_t>(rest.substr(rest.starts_with('+') ? 1 : 0));
-  const bool is_signed = rest.starts_with('+') || rest.starts_with('-');
-  if (!is_signed || !offset || *offset < -kMaxNumber || *offset > kMaxNumber)
-    node.refuse("must be a number, or a group such as \"$1\" or \"$1-1\"");
-  source.value = *offset;
-  return source;
-}
-
-std::optional<NumberSource> find_source(const JsonNode& rule, const char* key,
-                                        const std::regex& pattern) {
-  const auto node = rule.find(key);
-  if (!node) return {};
-  return parse_source(*node, pattern);
-}
-
-std::regex compile(const JsonNode& node) {
-  const std::string& text = node.text();
-  if (text.empty() || text.size() > kMaxPattern)
-    node.refuse(fmt::format("must have 1 to {} letters", kMaxPattern));
-  if (text.find('{') != text.npos) node.refuse("has a count in braces; write the repetition out");
-  try {
-    return std::regex(text, kSyntax);
-  } catch (const std::regex_error& error) {
-    node.refuse(fmt::format("is not a valid regular expression: {}", error.what()));
-  }
-}
-
-void parse_kind(const JsonNode& node, Rule& rule) {
-  const std::string& text = node.text();
-  std::string_view rest;
-  if (text == "step") {
-    rule.purpose = Purpose::kStep;
-  } else if (text == "ignore") {
-    rule.purpose = Purpose::kIgnore;
-  } else if (const auto group = take_group(text, rest); group && rest.empty()) {
-    rule.kind_group = expect_group(node, *group, rule.pattern);
-  } else if (rule.kind = parse_kind_word(text); !rule.kind) {
-    node.refuse(
-        "must be F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, step, ignore, or a group "
-        "such as \"$1\" that matches one of them");
-  }
-}
-
-Rule parse_rule(const JsonNode& node) {
-  node.expect_keys({"match", "kind", "stage", "chunk", "microbatch", "slice", "step", "rank"});
-  const JsonNode match = node.at("match");
-  Rule rule{match.text(), compile(match), Purpose::kOp, {}, 0, {}, {}, {}, {}, {}, {}};
-  const JsonNode kind = node.at("kind");
-  parse_kind(kind, rule);
-  rule.stage = find_source(node, "stage", rule.pattern);
-  rule.chunk = find_source(node, "chunk", rule.pattern);
-  rule.microbatch = find_source(node, "microbatch", rule.pattern);
-  rule.slice = find_source(node, "slice", rule.pattern);
-  rule.step = find_source(node, "step", rule.pattern);
-  rule.rank = find_source(node, "rank", rule.pattern);
-  if (rule.stage && rule.chunk) node.refuse("has a stage and a chunk; give one of them");
-  return rule;
-}
-
-std::string_view text_of(const Match& match, std::size_t group) {
-  return {match[group].first, match[group].second};
+/// Finds the groups of a rule; nullopt where it does not match.
+std::optional<Match> match_rule(const Rule& rule, const RuledSlice& slice) {
+  Match match;
+  match.arguments = slice.arguments;
+  if (!add_groups(slice.name, rule.pattern, match)) return {};
+  if (rule.thread && !add_groups(slice.thread, *rule.thread, match) &&
+      !add_groups(slice.thread_id, *rule.thread, match))
+    return {};
+  if (rule.category && !add_groups(slice.category, *rule.category, match)) return {};
+  return match;
 }
 
 /// The number that a source gives for a name.
@@ -161,8 +81,8 @@ template <class Number>
 Number number_of(const Rule& rule, const char* key, const NumberSource& source, const Match& match,
                  std::int64_t max_value) {
   std::int64_t number = source.value;
-  if (source.group > 0) {
-    const std::string_view text = text_of(match, source.group);
+  if (source.group > 0 || source.argument) {
+    const std::string_view text = text_of(match, source);
     const auto found = parse_number<std::int64_t>(text);
     const bool fits = found && *found >= 0 && *found <= max_value + std::abs(source.value);
     if (!fits)
@@ -182,7 +102,7 @@ Number number_of(const Rule& rule, const char* key, const NumberSource& source, 
 
 OpKind kind_in(const Rule& rule, const Match& match) {
   if (rule.kind) return *rule.kind;
-  const std::string_view text = text_of(match, rule.kind_group);
+  const std::string_view text = text_of(match, rule.kind_source);
   const auto kind = parse_kind_word(text);
   if (!kind)
     throw Error(
@@ -210,6 +130,19 @@ NamedOp op_by(const Rule& rule, const Match& match) {
   return named;
 }
 
+NameMeaning meaning_by(const Rule& rule, const Match& match) {
+  constexpr std::int64_t kMaxStep = std::int64_t{1} << 40;
+  NameMeaning meaning;
+  meaning.is_ruled = true;
+  if (rule.step) meaning.step = number_of<std::int64_t>(rule, "step", *rule.step, match, kMaxStep);
+  meaning.is_step = rule.purpose == Purpose::kStep;
+  if (rule.purpose == Purpose::kOp) {
+    meaning.op = op_by(rule, match);
+    meaning.op->step = meaning.step;
+  }
+  return meaning;
+}
+
 }  // namespace
 
 std::optional<OpKind> parse_kind_word(std::string_view word) {
@@ -220,6 +153,7 @@ std::optional<OpKind> parse_kind_word(std::string_view word) {
 
 struct NameRules::Rules {
   std::vector<Rule> all;
+  std::vector<std::string> arguments;
 };
 
 NameRules::NameRules() = default;
@@ -236,30 +170,40 @@ NameRules NameRules::parse(std::string_view text, const std::string& file) {
   if (list.size() == 0 || list.size() > kMaxRules)
     list.refuse(fmt::format("must have 1 to {} rules", kMaxRules));
   auto rules = std::make_unique<Rules>();
-  for (std::size_t at = 0; at < list.size(); ++at) rules->all.push_back(parse_rule(list[at]));
+  RuleParser parser;
+  for (std::size_t at = 0; at < list.size(); ++at) rules->all.push_back(parser.parse(list[at]));
+  rules->arguments = parser.arguments();
   NameRules made;
   made.rules_ = std::move(rules);
   return made;
 }
 
+std::optional<NameMeaning> NameRules::find(const RuledSlice& slice) const {
+  if (empty() || slice.name.size() > kMaxName) return {};
+  for (const Rule& rule : rules_->all)
+    if (const std::optional<Match> match = match_rule(rule, slice)) return meaning_by(rule, *match);
+  return {};
+}
+
 std::optional<NameMeaning> NameRules::find(std::string_view name) const {
   if (empty() || name.size() > kMaxName) return {};
-  for (const Rule& rule : rules_->all) {
-    Match match;
-    if (!std::regex_match(name.begin(), name.end(), match, rule.pattern)) continue;
-    NameMeaning meaning;
-    meaning.is_ruled = true;
-    constexpr std::int64_t kMaxStep = std::int64_t{1} << 40;
-    if (rule.step)
-      meaning.step = number_of<std::int64_t>(rule, "step", *rule.step, match, kMaxStep);
-    meaning.is_step = rule.purpose == Purpose::kStep;
-    if (rule.purpose == Purpose::kOp) {
-      meaning.op = op_by(rule, match);
-      meaning.op->step = meaning.step;
-    }
-    return meaning;
-  }
+  for (const Rule& rule : rules_->all)
+    if (!rule.needs_more)
+      if (const std::optional<Match> match = match_rule(rule, {name, {}, {}, {}, {}}))
+        return meaning_by(rule, *match);
   return {};
+}
+
+const std::vector<std::string>& NameRules::arguments() const {
+  static const std::vector<std::string> kNone;
+  return empty() ? kNone : rules_->arguments;
+}
+
+bool NameRules::need_more(std::string_view name) const {
+  if (empty() || name.size() > kMaxName) return false;
+  return std::any_of(rules_->all.begin(), rules_->all.end(), [name](const Rule& rule) {
+    return rule.needs_more && std::regex_match(name.begin(), name.end(), rule.pattern);
+  });
 }
 
 const NameMeaning& NameMatcher::find(std::string_view name) {
@@ -276,6 +220,23 @@ const NameMeaning& NameMatcher::find(std::string_view name) {
     usual_name_ = name;
   }
   return usual_;
+}
+
+NameMeaning NameMatcher::find(const RuledSlice& slice) const {
+  if (rules_ != nullptr)
+    if (const std::optional<NameMeaning> meaning = rules_->find(slice)) return *meaning;
+  return {parse_op_name(slice.name)};
+}
+
+bool NameMatcher::need_more(std::string_view name) {
+  if (rules_ == nullptr) return false;
+  const auto [found, is_new] = needs_more_.try_emplace(std::string(name));
+  if (is_new) found->second = rules_->need_more(name);
+  return found->second;
+}
+
+std::span<const std::string> NameMatcher::arguments() const {
+  return rules_ == nullptr ? std::span<const std::string>() : rules_->arguments();
 }
 
 }  // namespace bubblescope::traces

@@ -9,13 +9,20 @@
 // "match" is a regular expression (ECMAScript, without back references) for the whole name. The
 // first rule that matches decides; names that no rule matches keep their usual meaning. A number is
 // given as itself or as a group: "$1", "$1-1", "$2+4".
+//
+// In Chrome traces a rule may ask for more than the name, and take numbers from it:
+//   {"match": "comp", "thread": "(\\d) (fwd|bwd)", "category": "gpu", "kind": "$2",
+//    "microbatch": "args.micro-batch"}
+// Groups are counted through the name, the thread (its name, or else its tid) and the category.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "traces/measured/op_names.h"
 
@@ -32,6 +39,15 @@ struct NameMeaning {
 /// The kind that a word of a rule means: "F", "forward", "bwd", "wgrad"; nullopt for others.
 std::optional<OpKind> parse_kind_word(std::string_view word);
 
+/// All of a slice that rules can match.
+struct RuledSlice {
+  std::string_view name;
+  std::string_view thread;
+  std::string_view thread_id;
+  std::string_view category;
+  std::span<const std::string> arguments;  ///< of NameRules::arguments(); empty: it has none
+};
+
 /// A set of rules; it can be moved, not copied.
 class NameRules {
  public:
@@ -46,7 +62,16 @@ class NameRules {
 
   /// The meaning of a name by the first rule that matches it; nullopt where none does. Throws Error
   /// where the rule finds a text that is not a number, or a number that no op has.
+  std::optional<NameMeaning> find(const RuledSlice& slice) const;
+
+  /// The same for a name alone, by the rules that need no more.
   std::optional<NameMeaning> find(std::string_view name) const;
+
+  /// The arguments that rules use.
+  const std::vector<std::string>& arguments() const;
+
+  /// Whether a rule matches this name that needs more of the slice.
+  bool need_more(std::string_view name) const;
 
   bool empty() const { return rules_ == nullptr; }
 
@@ -66,6 +91,15 @@ class NameMatcher {
   /// Valid until the next call.
   const NameMeaning& find(std::string_view name);
 
+  /// By all of a slice, where need_more() says so.
+  NameMeaning find(const RuledSlice& slice) const;
+
+  /// Whether the meaning depends on more than the name.
+  bool need_more(std::string_view name);
+
+  /// The arguments that rules use.
+  std::span<const std::string> arguments() const;
+
   /// Whether the name is an op's, or that of two overlapped ops.
   bool names_op(std::string_view name) {
     const NameMeaning& meaning = find(name);
@@ -77,6 +111,7 @@ class NameMatcher {
   std::string usual_name_;  ///< of `usual_`
   NameMeaning usual_;
   std::unordered_map<std::string, NameMeaning> ruled_;
+  std::unordered_map<std::string, bool> needs_more_;  ///< by name
 };
 
 }  // namespace bubblescope::traces

@@ -35,6 +35,7 @@ struct ReadEvent {
          {&slice.step, &slice.microbatch, &slice.chunk, &slice.stage, &slice.pp_rank, &slice.rank,
           &slice.number, &sort_index, &peer})
       number->reset();
+    slice.arguments.clear();
     correlation = 0;
     flow = kNoNumber;
     start.reset();

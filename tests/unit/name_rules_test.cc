@@ -119,6 +119,27 @@ TEST(SeenNames, AreListedByFrequencyWithARuleThatFits) {
       << text;
 }
 
+// The words before numbers say what they are, and without one the first is the micro-batch.
+TEST(SeenNames, SuggestNumbersByTheirWords) {
+  const struct {
+    const char* name;
+    const char* rule;
+  } cases[] = {
+      {"bwd s3 mb0", R"x("stage":"$1","microbatch":"$2")x"},
+      {"fwd gpu2 mb7", R"x("rank":"$1","microbatch":"$2")x"},
+      {"F m1 c0", R"x("microbatch":"$1","chunk":"$2")x"},
+      {"forward micro_batch 4 pp 2", R"x("microbatch":"$1","rank":"$2")x"},
+      {"fwd 3 microbatch 4", R"x("microbatch":"$2")x"},
+      {"forward_3", R"x("microbatch":"$1")x"},
+      {"stage1 fwd 2", R"x("stage":"$1","microbatch":"$2")x"},
+      {"iter 7 fwd 2 layer 5", R"x("step":"$1","microbatch":"$2")x"},
+  };
+  for (const auto& one : cases) {
+    const std::string rule = traces::suggest_rule(one.name);
+    EXPECT_TRUE(rule.ends_with(std::string(one.rule) + "}")) << rule;
+  }
+}
+
 TEST(SeenNames, SuggestNoRuleForStepMarkers) {
   traces::SeenNames names;
   names.add("ProfilerStep#2");

@@ -57,14 +57,23 @@ constexpr std::array<Guess, 10> kKindWords{{{"wgrad", "W"},
                                             {"fwd", "F"},
                                             {"fw", "F"}}};
 
-constexpr std::array<Guess, 8> kNumberWords{{{"chunk", "chunk"},
-                                             {"vpp", "chunk"},
-                                             {"stage", "stage"},
-                                             {"iter", "step"},
-                                             {"step", "step"},
-                                             {"rank", "rank"},
-                                             {"slice", "slice"},
-                                             {"seq", "slice"}}};
+constexpr std::array<Guess, 13> kNumberWords{{{"chunk", "chunk"},
+                                              {"vpp", "chunk"},
+                                              {"stage", "stage"},
+                                              {"iter", "step"},
+                                              {"step", "step"},
+                                              {"rank", "rank"},
+                                              {"gpu", "rank"},
+                                              {"device", "rank"},
+                                              {"slice", "slice"},
+                                              {"seq", "slice"},
+                                              {"micro", "microbatch"},
+                                              {"mbs", "microbatch"},
+                                              {"mb", "microbatch"}}};
+
+/// These say what the number right behind them is only if they are words of their own: "s3".
+constexpr std::array<Guess, 5> kShortWords{
+    {{"s", "stage"}, {"m", "microbatch"}, {"c", "chunk"}, {"r", "rank"}, {"pp", "rank"}}};
 
 /// The last of the words that occurs in a text decides; nullptr where none does.
 template <std::size_t Count>
@@ -108,10 +117,25 @@ struct Pattern {
   std::vector<std::pair<std::string, int>> numbers;  ///< key and group
 };
 
+/// The meaning of the number behind these letters; nullptr where they do not say it.
+const char* guess_number(const std::string& before) {
+  if (const char* const meaning = guess(kNumberWords, before)) return meaning;
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz";
+  const std::size_t last = before.find_last_of(kLetters);
+  if (last == before.npos) return nullptr;
+  const std::size_t first = before.find_last_not_of(kLetters, last) + 1;
+  const std::string word = before.substr(first, last + 1 - first);
+  for (const Guess& one : kShortWords)
+    if (word == one.word && (first > 0 || word != "r")) return one.meaning;
+  return nullptr;
+}
+
+/// The first number without a meaning is the micro-batch, if no other is.
 Pattern pattern_of(std::string_view name) {
   Pattern pattern;
   std::string before;
   int groups = 0;
+  int open = 0;  // the first number without a meaning
   const auto is_taken = [&](const std::string& key) {
     return std::any_of(pattern.numbers.begin(), pattern.numbers.end(),
                        [&](const auto& number) { return number.first == key; });
@@ -127,10 +151,15 @@ Pattern pattern_of(std::string_view name) {
     while (at + 1 < name.size() && is_digit(name[at + 1])) ++at;
     pattern.text += "(\\d+)";
     ++groups;
-    const char* const meaning = guess(kNumberWords, lower(before));
-    const std::string key = meaning ? meaning : "microbatch";
-    if (!is_taken(key)) pattern.numbers.emplace_back(key, groups);
+    const char* const meaning = guess_number(lower(before));
+    if (meaning != nullptr && !is_taken(meaning)) pattern.numbers.emplace_back(meaning, groups);
+    if (meaning == nullptr && open == 0) open = groups;
     before.clear();
+  }
+  if (open > 0 && !is_taken("microbatch")) {
+    const auto next = std::find_if(pattern.numbers.begin(), pattern.numbers.end(),
+                                   [open](const auto& number) { return number.second > open; });
+    pattern.numbers.emplace(next, "microbatch", open);
   }
   return pattern;
 }

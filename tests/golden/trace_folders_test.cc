@@ -71,6 +71,22 @@ TEST_F(TraceFolders, WithoutTracesAreDescribedByWhatTheyHold) {
   EXPECT_NE(outcome.output.find("Nsight Systems"), std::string::npos) << outcome.output;
 }
 
+TEST_F(TraceFolders, WithoutTracesNameTheFoldersThatHoldThem) {
+  const std::string jobs = path("jobs");
+  for (const char* job : {"iteration_20", "iteration_3", "notes"}) {
+    std::filesystem::create_directories(jobs + "/" + job);
+    const bool is_job = std::string(job) != "notes";
+    traces::write_file(jobs + "/" + job + (is_job ? "/rank0.json" : "/README"),
+                       trace("0F0", 0, 10, "0B0", 40));
+  }
+  const CommandOutcome outcome = run_with_messages("analyze " + jobs);
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("there are files like traces in " + jobs + "/iteration_3, " + jobs +
+                                "/iteration_20: give one of them"),
+            std::string::npos)
+      << outcome.output;
+}
+
 // A file that looks like a trace is described, though it is not the first one.
 TEST_F(TraceFolders, WithoutTracesSayWhatIsWrongWithThoseThatLookLikeOnes) {
   for (const char* name : {"rank0.json", "rank1.json"}) std::filesystem::remove(path(name));

@@ -151,13 +151,38 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
+/// The folders in a folder that hold files with the extension of a trace.
+std::vector<std::string> find_folders_of_traces(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    std::error_code ignored;
+    fs::directory_iterator inner(at->path(), ignored);
+    for (; !ignored && inner != fs::directory_iterator(); inner.increment(ignored))
+      if (has_trace_ending(inner->path().string())) break;
+    if (!ignored && inner != fs::directory_iterator()) found.push_back(at->path().string());
+  }
+  std::sort(found.begin(), found.end(), natural_order);
+  return found;
+}
+
+[[noreturn]] void refuse_empty_folder(const std::string& folder) {
+  const std::vector<std::string> inner = find_folders_of_traces(folder);
+  std::string advice = "give the folder of the files itself";
+  if (!inner.empty())
+    advice = fmt::format("there are files like traces in {}: give {}", name_some(inner),
+                         inner.size() == 1 ? "that" : "one of them");
+  throw Error(
+      fmt::format("{} holds no trace of a pipeline: there is no file in it, and folders in "
+                  "it are not searched; {}",
+                  folder, advice));
+}
+
 /// Describes a folder without traces: the first files that look like traces with the reasons why
 /// they are none, all others by name only.
 [[noreturn]] void refuse_folder(const std::string& folder, const std::vector<Unread>& unread) {
-  if (unread.empty())
-    throw Error(folder +
-                " holds no trace of a pipeline: there is no file in it, and folders in it "
-                "are not searched; give the folder of the files itself");
+  if (unread.empty()) refuse_empty_folder(folder);
   constexpr std::size_t kMaxReasons = 3;
   std::vector<std::string> names;
   std::vector<std::string> reasons;

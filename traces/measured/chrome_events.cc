@@ -169,11 +169,6 @@ class EventReader : public JsonVisitor {
     if (key_ == "host_name") found_.host = value;
   }
 
-  void take_running_number(std::optional<std::int64_t> number) {
-    event_.slice.number = number;
-    if (number) found_.numbers.add(*number);
-  }
-
   void take_field(std::string_view value) {
     switch (key_id_) {
       case EventKey::kName: event_.slice.name = value; break;
@@ -224,7 +219,7 @@ class EventReader : public JsonVisitor {
       case EventKey::kGroup: event_.group = value; break;
       case EventKey::kGroupRanks: event_.group_ranks = value; break;
       case EventKey::kPeer: event_.peer = number(); break;
-      case EventKey::kRunningNumber: take_running_number(number()); break;
+      case EventKey::kRunningNumber: event_.slice.number = number(); break;
       case EventKey::kCategory:
       case EventKey::kPhase:
       case EventKey::kProcess:

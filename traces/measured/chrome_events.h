@@ -65,6 +65,7 @@ struct ProcessGroup {
 
 struct ChromeEvents {
   RunningNumbers numbers;
+  std::map<std::string, RunningNumbers> numbers_by_process;  ///< that PyTorch's profiler recorded
   std::vector<ChromeThread> threads;
   std::map<std::string, ChromeProcess> processes;  ///< by pid: those with metadata
   std::vector<ProfiledEvent> profiled;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <string_view>
 
 #include "sim/ir/error.h"
 #include "traces/files/quote.h"
@@ -30,9 +31,15 @@ void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
     if (slice.arguments[at].empty()) slice.arguments[at] = end.arguments[at];
 }
 
+/// PyTorch's profiler has these categories for what the host does.
+bool is_of_profiled_host(std::string_view category) {
+  return category == "cpu_op" || category == "cuda_runtime" || category == "cuda_driver";
+}
+
 }  // namespace
 
 void EventCollector::add(ReadEvent& event) {
+  if (event.slice.number || is_of_profiled_host(event.slice.category)) note_process(event);
   if (event.phase == "M") take_metadata(event);
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
@@ -88,6 +95,18 @@ void EventCollector::record_activity(const ReadEvent& event, Activity activity, 
   const Nanos start = time_in(event, event.start, "ts");
   found_.profiled.push_back(
       {start, start + std::max<Nanos>(0, duration), number, thread_of(event), activity});
+}
+
+/// Notes a process of PyTorch's profiler, and the running number of its event.
+void EventCollector::note_process(const ReadEvent& event) {
+  if (profiled_ == nullptr || event.pid != profiled_pid_) {
+    profiled_pid_ = event.pid;
+    profiled_ = &found_.numbers_by_process[event.pid];
+    found_.is_kineto = true;
+  }
+  if (!event.slice.number) return;
+  found_.numbers.add(*event.slice.number);
+  profiled_->add(*event.slice.number);
 }
 
 void EventCollector::take_metadata(const ReadEvent& event) {

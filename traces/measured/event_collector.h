@@ -31,6 +31,7 @@ class EventCollector {
   void keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept);
   void record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
                        Nanos duration);
+  void note_process(const ReadEvent& event);
   void take_metadata(const ReadEvent& event);
   void note_activity(const ReadEvent& event);
   bool is_op(const ChromeSlice& slice);
@@ -51,6 +52,8 @@ class EventCollector {
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
   std::uint32_t last_thread_ = 0;
+  RunningNumbers* profiled_ = nullptr;  ///< of `profiled_pid_`
+  std::string profiled_pid_;
   std::map<std::string, std::int64_t> ruled_steps_;  ///< by process: without a number of their own
 };
 

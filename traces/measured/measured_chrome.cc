@@ -17,6 +17,7 @@
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
 #include "traces/measured/measured_profile.h"
+#include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/own_chrome.h"
@@ -286,6 +287,20 @@ class Reader {
   ObservedTrace trace_;
 };
 
+/// Reads a profile of PyTorch, or several that were merged into one file.
+ObservedTrace read_profiles(ChromeEvents events, const std::string& file, NameMatcher& names) {
+  std::vector<ChromeEvents> profiles = separate_profiles(std::move(events), file);
+  if (profiles.size() == 1) return read_profile(std::move(profiles[0]), file, names);
+  ObservedTrace trace;
+  for (std::size_t at = 0; at < profiles.size(); ++at)
+    append(trace, read_profile(std::move(profiles[at]), fmt::format("{}, process {}", file, at + 1),
+                               names));
+  trace.remarks.notes.push_back(
+      fmt::format("{}: it holds the profiles of {} processes, each of which counts as a rank", file,
+                  profiles.size()));
+  return trace;
+}
+
 ObservedTrace read_chrome(const TraceInput& input) {
   NameMatcher names(input.rules);
   ChromeEvents events = read_chrome_events(input.text, input.path, names);
@@ -294,7 +309,7 @@ ObservedTrace read_chrome(const TraceInput& input) {
     trace.steps.push_back(read_own_trace(events, input.path));
     return trace;
   }
-  if (events.is_kineto) return read_profile(std::move(events), input.path, names);
+  if (events.is_kineto) return read_profiles(std::move(events), input.path, names);
   return Reader(std::move(events), input.path, names).read();
 }
 

@@ -1,0 +1,78 @@
+// Divides events by their processes.
+#include "traces/measured/merged_profiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "traces/measured/chrome_processes.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// The processes in order of their ranks.
+std::vector<std::string> order_processes(const std::map<std::string, ProcessRank>& ranks) {
+  std::vector<std::tuple<bool, std::int32_t, std::string>> places;
+  for (const auto& [pid, rank] : ranks)
+    places.emplace_back(!rank.rank.has_value(), rank.rank.value_or(0), pid);
+  std::sort(places.begin(), places.end());
+  std::vector<std::string> pids;
+  for (auto& [_, number, pid] : places) pids.push_back(std::move(pid));
+  return pids;
+}
+
+/// Moves the events of a process out of those of all.
+template <class Event>
+std::vector<Event> take_from(std::vector<Event>& events, const ChromeEvents& all,
+                             const std::string& pid) {
+  const auto first = std::stable_partition(events.begin(), events.end(), [&](const Event& event) {
+    return all.threads[event.thread].process != pid;
+  });
+  std::vector<Event> taken(std::make_move_iterator(first), std::make_move_iterator(events.end()));
+  events.erase(first, events.end());
+  return taken;
+}
+
+}  // namespace
+
+std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::string& file) {
+  std::vector<ChromeEvents> profiles;
+  if (events.numbers_by_process.size() < 2) {
+    profiles.push_back(std::move(events));
+    return profiles;
+  }
+  std::set<std::string> pids;
+  for (const auto& [pid, _] : events.numbers_by_process) pids.insert(pid);
+  const std::map<std::string, ProcessRank> ranks = rank_processes(events, pids);
+  for (const std::string& pid : order_processes(ranks)) {
+    ChromeEvents& own = profiles.emplace_back();
+    own.is_kineto = true;
+    own.threads = events.threads;
+    own.host = events.host;
+    own.left_out = events.left_out;
+    own.names = events.names;
+    own.numbers = events.numbers_by_process.at(pid);
+    const ProcessRank& rank = ranks.at(pid);
+    if (rank.is_stated) own.distributed_rank = rank.rank;
+    own.profiled = take_from(events.profiled, events, pid);
+    own.slices = take_from(events.slices, events, pid);
+    own.parts = take_from(events.parts, events, pid);
+  }
+  if (!events.profiled.empty() || !events.slices.empty())
+    throw Error(
+        fmt::format("{}: it holds the profiles of {} processes, merged into one, and nothing says "
+                    "which of them "
+                    "ran the work of a device; give the {} files that the profiler wrote",
+                    file, pids.size(), pids.size()));
+  return profiles;
+}
+
+}  // namespace bubblescope::traces

@@ -91,7 +91,7 @@ TEST(ModelCommands, PlanTheTensorRanksOfExperts) {
   expect_says(plan + "mixtral-8x7b --ep 8 --etp 1,4", 0, "--etp 4: ");
   expect_says(plan + "mixtral-8x7b --etp 1,3", 0,
               "--etp 3: it does not divide the ranks of any stage");
-  expect_says(plan + "llama3-8b --etp 2", 2, "--etp divides experts, and the model has none");
+  expect_says(plan + "llama3-8b --etp 2", 0, "--etp changes nothing: the model has no experts");
 }
 
 // Tensor ranks leave room for a larger first stage, so the surplus layers go there.

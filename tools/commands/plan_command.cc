@@ -11,6 +11,7 @@
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/field_names.h"
+#include "tools/inputs/given_flag.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/notes.h"
 #include "tools/inputs/unused_flags.h"
@@ -210,6 +211,10 @@ int plan_model(PlanOptions& options) {
   axes.chunks = options.axes.chunks;
   const PredictInputs inputs = read_inputs(options.predict, {});
   const ModelPlanner planner(inputs, axes);
+  const GivenFlag etp[] = {{"--etp", !axes.expert_tensor.empty(),
+                            planner.model().model.experts.has_value(), "the model has no experts"}};
+  report_unused(etp);
+  axes.expert_tensor = planner.axes().expert_tensor;
   if (!options.predict.memory.cap.empty()) warn_of_cap_unit(options.predict.memory);
   note_heads(planner.model());
   if (options.predict.model.explain) {

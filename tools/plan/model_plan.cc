@@ -172,8 +172,7 @@ ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
   if (looks_ahead && model().parallel.zero_stage < 3)
     throw Error(
         "--unshard-lookahead says how far ahead the shards of --zero 3 are gathered; add --zero 3");
-  if (!axes_.expert_tensor.empty() && !model().model.experts)
-    throw Error("--etp divides experts, and the model has none; leave it out");
+  if (!model().model.experts) axes_.expert_tensor.clear();
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(model()));
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};

@@ -82,7 +82,7 @@ void expect_replicas_together(const ObservedTrace& trace) {
     const Extent& right = next->second;
     if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
     throw Error(fmt::format(
-        "{} and {} are of pipelines that never run at the same time, so they are no data-parallel "
+        "{} and {} are of pipelines that never run at the same time, so they are not data-parallel "
         "replicas but two runs; give the traces of one run",
         trace.recorders[static_cast<std::size_t>(left.recorder)].where,
         trace.recorders[static_cast<std::size_t>(right.recorder)].where));

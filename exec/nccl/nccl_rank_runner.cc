@@ -126,7 +126,7 @@ void NcclRankRunner::await_begin() {
 PeerUpdate NcclRankRunner::poll_peers(std::size_t ended) {
   const PeerUpdate update = protocol_.exchange_heartbeats(ended);
   const Nanos now = read_monotonic_clock();
-  if (update.stop != AbortReason::kNone || now - checked_at_ < kCheckEvery) return update;
+  if (update.abort_reason != AbortReason::kNone || now - checked_at_ < kCheckEvery) return update;
   checked_at_ = now;
   nccl_links_->check();
   return update;
@@ -136,10 +136,10 @@ std::vector<RankResult> NcclRankRunner::run_step() {
   protocol_.open_step();
   step_->run();
   RankPart own = translate(step_->result(part_.rank));
-  if (protocol_.stopped() !=
+  if (protocol_.abort_reason() !=
       AbortReason::kNone) {  // a failure in this process is a consequence of the abort
     own.result.failure = nullptr;
-    own.result.reason = protocol_.stopped();
+    own.result.reason = protocol_.abort_reason();
   }
   std::vector<RankPart> parts = fold(protocol_.gather_parts(own));
   set_arrivals(parts, program_);
@@ -183,8 +183,8 @@ RankPart NcclRankRunner::translate(RankResult result) const {
   RankPart part;
   part.result.reason = result.reason;
   part.result.failure = result.failure;
-  for (const BlockedAt& blocked : result.stopped)
-    if (is_own(blocked.at)) part.result.stopped.push_back(translate(blocked));
+  for (const BlockedAt& blocked : result.blocked)
+    if (is_own(blocked.at)) part.result.blocked.push_back(translate(blocked));
   for (const Span& span : result.spans) {
     const Span own{plan_.origin[span.id], span.start + shift, span.end + shift};
     if (is_own(span.id)) part.result.spans.push_back(own);

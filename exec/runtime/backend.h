@@ -30,8 +30,8 @@ namespace bubblescope::exec {
 
 /// The reports of other processes since the last poll.
 struct PeerUpdate {
-  bool progressed = false;                ///< another process has made progress
-  AbortReason stop = AbortReason::kNone;  ///< why another process aborted the step
+  bool progressed = false;                        ///< another process has made progress
+  AbortReason abort_reason = AbortReason::kNone;  ///< why another process aborted the step
 };
 
 /// Runs one Program, step after step. It owns the threads, streams and connections that the steps

@@ -65,7 +65,7 @@ RankPart DistributedBackend::run_lanes() {
   if (!begin) {
     pool_.skip_step();
     RankPart part{pool_.result(here_), {}};
-    part.result.reason = protocol_.stopped();
+    part.result.reason = protocol_.abort_reason();
     return part;
   }
   pool_.run_step(begin->time);
@@ -87,7 +87,7 @@ void DistributedBackend::move(InstructionId copy) {
   const PollBackoff backoff;
   copies_.move(copy, [&] {
     if (!poll()) transport_.wait(backoff);
-    return !pool_.run().stopped();
+    return !pool_.run().aborted();
   });
 }
 
@@ -98,7 +98,7 @@ bool DistributedBackend::poll() {
     const bool copied = copies_.serve();
     const PeerUpdate update = protocol_.exchange_heartbeats(pool_.run().progress_here());
     if (update.progressed) pool_.run().note_progress_elsewhere();
-    if (update.stop != AbortReason::kNone) pool_.stop(update.stop);
+    if (update.abort_reason != AbortReason::kNone) pool_.abort(update.abort_reason);
     return copied || !messages.empty();
   } catch (...) {
     pool_.run().fail(here_);

@@ -41,7 +41,7 @@ std::string describe(const Program& program, const std::vector<RankResult>& resu
   std::vector<std::string> working;
   std::vector<std::string> waiting;
   for (const RankResult& result : results)
-    for (const BlockedAt& blocked : result.stopped) {
+    for (const BlockedAt& blocked : result.blocked) {
       auto& group = result.failure != nullptr ? failed : blocked.started ? working : waiting;
       group.push_back(describe(program, blocked));
     }

@@ -33,8 +33,8 @@ Blob to_bytes(const RankPart& part) {
   writer.write_all(result.spans);
   writer.write_all(part.arrivals);
   writer.write(result.reason);
-  writer.write(result.stopped.size());
-  for (const BlockedAt& blocked : result.stopped) {
+  writer.write(result.blocked.size());
+  for (const BlockedAt& blocked : result.blocked) {
     writer.write(blocked.at);
     writer.write(blocked.started);
     writer.write(blocked.awaited.has_value());
@@ -56,7 +56,7 @@ RankPart read_part(const Blob& bytes) {
   part.arrivals = reader.read_all<Span>();
   result.reason = reader.read<AbortReason>();
   for (auto count = reader.read<std::size_t>(); count > 0; --count) {
-    BlockedAt& blocked = result.stopped.emplace_back();
+    BlockedAt& blocked = result.blocked.emplace_back();
     blocked.at = reader.read<InstructionId>();
     blocked.started = reader.read<bool>();
     const bool awaits = reader.read<bool>();
@@ -85,12 +85,12 @@ AbortReason find_abort_reason(const std::vector<RankPart>& parts) {
 }
 
 std::vector<RankPart> fail_gone_ranks(std::vector<RankPart> parts, const std::vector<bool>& gone) {
-  const AbortReason stop = find_abort_reason(parts);
-  if (stop == AbortReason::kNone) return parts;
+  const AbortReason abort_reason = find_abort_reason(parts);
+  if (abort_reason == AbortReason::kNone) return parts;
   for (std::size_t at = 0; at < parts.size(); ++at) {
     RankResult& result = parts[at].result;
     if (result.failure == nullptr && gone[at])
-      result.failure = missing_part(static_cast<std::int32_t>(at), stop).result.failure;
+      result.failure = missing_part(static_cast<std::int32_t>(at), abort_reason).result.failure;
   }
   return parts;
 }

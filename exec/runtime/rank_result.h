@@ -33,7 +33,7 @@ enum class AbortReason : std::uint8_t { kNone, kFailure, kTimeout, kInterrupt };
 struct RankResult {
   std::vector<Span> spans;  ///< instructions that started; an unfinished one ends at the abort
   std::vector<BlockedAt>
-      stopped;  ///< one per lane that did not finish; empty after a complete step
+      blocked;  ///< one per lane that did not finish; empty after a complete step
   AbortReason reason = AbortReason::kNone;  ///< the same for all ranks
   std::exception_ptr failure;               ///< the exception that this rank's work threw
 };

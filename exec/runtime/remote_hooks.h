@@ -17,7 +17,7 @@ struct RemoteHooks {
   /// Performs a copy to or from the memory of another process. Returns when it is complete or the
   /// step was aborted.
   std::function<void(InstructionId copy)> move;
-  /// Handles messages by record_remote_end() and stop(); returns false if none came.
+  /// Handles messages by record_remote_end() and abort(); returns false if none came.
   std::function<bool()> poll;
 };
 

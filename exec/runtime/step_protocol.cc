@@ -21,7 +21,7 @@ constexpr Nanos kMinBeginTimeout = 5'000'000'000;
 
 struct ControlHeader {
   std::uint32_t step = 0;
-  AbortReason stop = AbortReason::kNone;  ///< kNone: a heartbeat
+  AbortReason abort_reason = AbortReason::kNone;  ///< kNone: a heartbeat
 };
 
 struct Control {
@@ -63,7 +63,7 @@ StepProtocol::StepProtocol(Transport& transport, const Limits& limits)
 void StepProtocol::open_step() {
   ++step_;
   begin_.reset();
-  stopped_ = AbortReason::kNone;
+  abort_reason_ = AbortReason::kNone;
   deadline_.reset();
   last_update_at_ = read_monotonic_clock();
 }
@@ -76,9 +76,9 @@ const std::optional<StepBegin>& StepProtocol::agree_on_begin() {
   if (begin_) return begin_;
   handle_control();
   if (limits_.is_interrupted())
-    stopped_ = AbortReason::kInterrupt;
-  else if (stopped_ == AbortReason::kNone)
-    stopped_ = AbortReason::kTimeout;
+    abort_reason_ = AbortReason::kInterrupt;
+  else if (abort_reason_ == AbortReason::kNone)
+    abort_reason_ = AbortReason::kTimeout;
   return begin_;
 }
 
@@ -104,22 +104,22 @@ PeerUpdate StepProtocol::handle_control() {
     const ControlHeader header = read_control(message);
     update.progressed = true;
     last_update_at_ = read_monotonic_clock();
-    if (header.stop == AbortReason::kNone || header.step != step_) continue;
-    stopped_ = update.stop = header.stop;
+    if (header.abort_reason == AbortReason::kNone || header.step != step_) continue;
+    abort_reason_ = update.abort_reason = header.abort_reason;
     if (!deadline_) deadline_ = last_update_at_ + grace(kAbortGrace);
   }
   return update;
 }
 
 void StepProtocol::watch() {
-  if (exchange_heartbeats(reported_).stop != AbortReason::kNone)
+  if (exchange_heartbeats(reported_).abort_reason != AbortReason::kNone)
     throw Error(Fault::kMachine, "another rank stopped the step");
   if (limits_.is_interrupted()) {
-    stopped_ = AbortReason::kInterrupt;
+    abort_reason_ = AbortReason::kInterrupt;
     throw Error(Fault::kMachine, "interrupted");
   }
   if (read_monotonic_clock() - last_update_at_ <= limits_.timeout) return;
-  stopped_ = AbortReason::kTimeout;
+  abort_reason_ = AbortReason::kTimeout;
   throw Error(Fault::kMachine, "the other ranks do not answer within `timeout`");
 }
 
@@ -141,9 +141,9 @@ std::vector<RankPart> StepProtocol::gather_parts(const RankPart& own,
   for (const auto& bytes : transport_.gather(bubblescope::exec::to_bytes(own), is_over).payloads)
     parts.push_back(bytes ? read_part(*bytes)
                           : missing_part(static_cast<std::int32_t>(parts.size()), reason));
-  const AbortReason stop = find_abort_reason(parts);
-  if (stop == AbortReason::kNone) return parts;
-  deadline_ = read_monotonic_clock() + grace(grace_of(stop));
+  const AbortReason abort_reason = find_abort_reason(parts);
+  if (abort_reason == AbortReason::kNone) return parts;
+  deadline_ = read_monotonic_clock() + grace(grace_of(abort_reason));
   return fail_gone_ranks(std::move(parts), transport_.gather({}, is_over).gone);
 }
 

@@ -39,7 +39,7 @@ class StepProtocol {
   std::uint32_t step() const { return step_; }
 
   /// Agrees with all processes on when the step begins. Empty if one of them is gone, does not
-  /// answer or has aborted; then stopped() gives the reason.
+  /// answer or has aborted; then abort_reason() says why.
   const std::optional<StepBegin>& agree_on_begin();
   /// The result of the last agree_on_begin(); empty if the step has not begun.
   const std::optional<StepBegin>& begin() const { return begin_; }
@@ -55,7 +55,7 @@ class StepProtocol {
   void watch();
 
   /// Why the step was aborted, unless it failed in this process.
-  AbortReason stopped() const { return stopped_; }
+  AbortReason abort_reason() const { return abort_reason_; }
 
   /// Collects what every rank did. A rank that does not answer, or that has died since, gets a
   /// failure that says so. `meanwhile` is called again and again while this process waits.
@@ -79,7 +79,7 @@ class StepProtocol {
   std::mutex exchanging_;
   std::uint32_t step_ = 0;
   std::optional<StepBegin> begin_;
-  AbortReason stopped_ = AbortReason::kNone;
+  AbortReason abort_reason_ = AbortReason::kNone;
   Nanos last_update_at_;           ///< when the last control message came
   std::optional<Nanos> deadline_;  ///< when to stop waiting for answers; set by an abort
   std::uint64_t reported_ = 0;     ///< the progress at the last heartbeat

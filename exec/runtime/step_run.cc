@@ -98,7 +98,7 @@ bool StepRun::run(InstructionId id) {
   if (!await(id)) return false;
   try {
     clock_.wait_until(find_ready(id));
-    if (stopped()) return false;
+    if (aborted()) return false;
     perform(id);
   } catch (...) {
     fail(program_.instructions[id].rank);
@@ -113,21 +113,21 @@ bool StepRun::await(InstructionId id) {
   const WakeSignal& signal = wake_signals_[program_.instructions[id].lane];
   while (missing_[id].load(std::memory_order_acquire) != 0) {
     const std::uint32_t seen = signal.count();
-    if (stopped()) return false;
+    if (aborted()) return false;
     if (missing_[id].load(std::memory_order_acquire) == 0) break;
     signal.wait(seen);
   }
-  return !stopped();
+  return !aborted();
 }
 
 /// A waiting thread receives messages itself, so that no other thread has to wake it.
 bool StepRun::await_polling(InstructionId id) {
   const PollBackoff backoff;
   while (missing_[id].load(std::memory_order_acquire) != 0) {
-    if (stopped()) return false;
+    if (aborted()) return false;
     if (!remote_->poll()) backoff.wait();
   }
-  return !stopped();
+  return !aborted();
 }
 
 /// A thread that waits for messages of other processes receives them itself.
@@ -139,7 +139,7 @@ std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
   while (true) {
     const std::uint32_t seen = signal.count();
     const bool received = remote_ && remote_->poll();
-    if (stopped()) return std::nullopt;
+    if (aborted()) return std::nullopt;
     ReadyQueue& queue =
         ready_.update(lane, [this](InstructionId id) { return find_inputs_time(id); });
     const Nanos now = clock_.now();
@@ -205,7 +205,7 @@ void StepRun::perform(InstructionId id) {
   state_[id] = kStarted;
   if (injection != nullptr) inject_fault(*injection, id);
   if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->move(id);
-  if (stopped()) return;
+  if (aborted()) return;
   effective_end_[id] = request_.work(item);
   if (injection != nullptr) {
     effective_end_[id] += injection->extra(effective_end_[id] - item.ready);
@@ -216,7 +216,7 @@ void StepRun::perform(InstructionId id) {
     lane_end_[lane] = effective_end_[id];
     lane_recorded_[lane] = end_[id];
   }
-  if (stopped()) return;
+  if (aborted()) return;
   state_[id] = kEnded;
   if (remote_) remote_->notify(id, effective_end_[id]);
   release_dependents(id);
@@ -228,7 +228,7 @@ void StepRun::hang_at(const Op& op) {
   pthread_getname_np(pthread_self(), name.data(), name.size());
   const std::string thread_name = "hangs at " + to_string(op);
   pthread_setname_np(pthread_self(), thread_name.substr(0, name.size() - 1).c_str());
-  while (!stopped()) clock_.wait_until(clock_.now() + 1'000'000'000);
+  while (!aborted()) clock_.wait_until(clock_.now() + 1'000'000'000);
   pthread_setname_np(pthread_self(), name.data());
 }
 
@@ -266,10 +266,10 @@ void StepRun::fail(std::int32_t rank) {
       failed_rank_ = rank;
     }
   }
-  stop();
+  abort();
 }
 
-void StepRun::stop() {
+void StepRun::abort() {
   clock_.stop();
   for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) wake(lane);
 }

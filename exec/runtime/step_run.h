@@ -56,8 +56,8 @@ class StepRun {
   void fail(std::int32_t rank);
 
   /// Makes every lane return from run().
-  void stop();
-  bool stopped() const { return clock_.stopped(); }
+  void abort();
+  bool aborted() const { return clock_.stopped(); }
 
   /// The number of instructions that have ended, with those of other ranks that were reported.
   std::uint64_t progress_here() const { return progress_.load(std::memory_order_relaxed); }

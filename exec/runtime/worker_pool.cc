@@ -11,7 +11,7 @@ namespace bubblescope::exec {
 namespace {
 
 /// How often the waiting main thread checks for a timeout or an interrupt.
-constexpr std::chrono::microseconds kStopPollInterval{20'000};
+constexpr std::chrono::microseconds kAbortPollInterval{20'000};
 /// The same if it also receives messages, while all lanes are busy.
 constexpr std::chrono::microseconds kMessagePollInterval{500};
 
@@ -119,7 +119,7 @@ AbortReason WorkerPool::await_idle() {
   std::unique_lock lock(mutex_);
   std::uint64_t seen = run_.progress();
   Clock::time_point seen_at = Clock::now();
-  const auto interval = run_.has_remote() ? kMessagePollInterval : kStopPollInterval;
+  const auto interval = run_.has_remote() ? kMessagePollInterval : kAbortPollInterval;
   while (!idle_.wait_for(lock, interval, [&] { return busy_ == 0; })) {
     if (run_.has_remote()) {
       lock.unlock();
@@ -127,14 +127,14 @@ AbortReason WorkerPool::await_idle() {
       lock.lock();
     }
     if (std::exchange(seen, run_.progress()) != seen) seen_at = Clock::now();
-    if (run_.stopped()) continue;
+    if (run_.aborted()) continue;
     if (request_.limits.is_interrupted())
-      stop(AbortReason::kInterrupt);
+      abort(AbortReason::kInterrupt);
     else if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.limits.timeout))
-      stop(AbortReason::kTimeout);
+      abort(AbortReason::kTimeout);
   }
   AbortReason none = AbortReason::kNone;
-  if (run_.stopped()) reason_.compare_exchange_strong(none, AbortReason::kFailure);
+  if (run_.aborted()) reason_.compare_exchange_strong(none, AbortReason::kFailure);
   return reason_;
 }
 
@@ -158,10 +158,10 @@ void WorkerPool::open_step() {
   step_.notify_all();
 }
 
-void WorkerPool::stop(AbortReason reason) {
+void WorkerPool::abort(AbortReason reason) {
   AbortReason none = AbortReason::kNone;
   reason_.compare_exchange_strong(none, reason);
-  run_.stop();
+  run_.abort();
 }
 
 RankResult WorkerPool::result(std::int32_t rank) const {
@@ -173,7 +173,7 @@ RankResult WorkerPool::result(std::int32_t rank) const {
       if (const std::optional<Span> span = run_.span(id)) result.spans.push_back(*span);
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     if (lanes_[lane] == nullptr || program_.lanes[lane].rank != rank) continue;
-    if (const auto head = lanes_[lane]->head()) result.stopped.push_back(run_.explain(*head));
+    if (const auto head = lanes_[lane]->head()) result.blocked.push_back(run_.explain(*head));
   }
   return result;
 }

@@ -39,7 +39,7 @@ class WorkerPool {
   void skip_step();
 
   /// Aborts the step. run_step() returns the reason of the first call.
-  void stop(AbortReason reason);
+  void abort(AbortReason reason);
 
   /// The result of a rank of this process in the last step.
   RankResult result(std::int32_t rank) const;

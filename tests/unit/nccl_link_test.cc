@@ -351,7 +351,7 @@ TEST(StepProtocol, NoRankIsAwaitedLongerThanTheTimeout) {
     try {
       for (;;) protocol.watch();
     } catch (const Error&) {
-      EXPECT_EQ(protocol.stopped(), exec::AbortReason::kTimeout);
+      EXPECT_EQ(protocol.abort_reason(), exec::AbortReason::kTimeout);
       throw;
     }
   });

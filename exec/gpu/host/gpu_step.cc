@@ -1,4 +1,4 @@
-// Enqueues, polls and stops steps.
+// Enqueues, polls and aborts steps.
 #include "exec/gpu/host/gpu_step.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ RankResult GpuStep::result(std::int32_t rank) const {
     if (program_.instructions[id].rank != rank) continue;
     if (const std::optional<Span> span = span_of(id)) result.spans.push_back(*span);
   }
-  result.stopped = progress_.find_blocked(rank);
+  result.blocked = progress_.find_blocked(rank);
   return result;
 }
 
@@ -84,7 +84,7 @@ void GpuStep::run() {
     watch();
   } catch (const Error&) {
     failure_ = std::current_exception();
-    stop(AbortReason::kFailure);
+    abort(AbortReason::kFailure);
   }
   if (reason_ == AbortReason::kNone) progress_.record_completion();
   ++steps_;
@@ -164,18 +164,18 @@ void GpuStep::watch() {
       seen_at = Clock::now();
     if (reason_ != AbortReason::kNone) return;
     expect_no_dead();
-    if (request_.limits.is_interrupted()) return stop(AbortReason::kInterrupt);
+    if (request_.limits.is_interrupted()) return abort(AbortReason::kInterrupt);
     if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.limits.timeout))
-      return stop(AbortReason::kTimeout);
+      return abort(AbortReason::kTimeout);
     std::this_thread::sleep_for(kPollInterval);
   }
 }
 
-/// Returns whether other processes made progress; if one has stopped, stops this one too.
+/// Returns whether other processes made progress; if one has aborted, aborts this one too.
 bool GpuStep::poll_remote() {
   if (!work_.remote.poll) return false;
   const PeerUpdate update = work_.remote.poll(progress_.ended());
-  if (update.stop != AbortReason::kNone) stop(update.stop);
+  if (update.abort_reason != AbortReason::kNone) abort(update.abort_reason);
   return update.progressed;
 }
 
@@ -196,7 +196,7 @@ void GpuStep::expect_no_dead() {
   }
 }
 
-void GpuStep::stop(AbortReason reason) {
+void GpuStep::abort(AbortReason reason) {
   reason_ = reason;
   try {
     if (!in_graph_) progress_.record_states();  // the progress within a graph is unknown
@@ -221,7 +221,7 @@ void GpuStep::drain() {
   }
 }
 
-/// The work that a stop interrupted ends when it was released.
+/// The work that an abort interrupted ends when it was released.
 std::optional<Span> GpuStep::span_of(InstructionId id) const {
   using State = StepProgress::State;
   const State state = progress_.state(id);

@@ -21,13 +21,13 @@
 
 namespace bubblescope::exec {
 
-/// The step's dealings with other processes; all empty where there are none. What they throw stops
+/// The step's dealings with other processes; all empty where there are none. What they throw aborts
 /// the step.
 struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
   std::function<PeerUpdate(std::size_t ended)> poll;  ///< gets the number that has ended here
   std::function<void()>
-      abort_messages;  ///< after a stop: aborts the messages whose other end is gone
+      abort_messages;  ///< after an abort: aborts the messages whose other end is gone
 };
 
 /// The work of the steps.
@@ -74,7 +74,7 @@ class GpuStep {
   bool poll_remote();
   bool has_ended();
   void expect_no_dead();
-  void stop(AbortReason reason);
+  void abort(AbortReason reason);
   void drain();
 
   const GpuMachine& machine_;

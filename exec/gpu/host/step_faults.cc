@@ -37,7 +37,7 @@ bool StepFaults::kills(InstructionId id) const {
   return blocks(id) && injections_.find(id)->kind == Injection::Kind::kDie;
 }
 
-/// A rank that dies or hangs is blocked at its op until the step is stopped.
+/// A rank that dies or hangs is blocked at its op until the step is aborted.
 void StepFaults::enqueue_before(InstructionId id, void* stream) const {
   if (blocks(id)) gpu_.spin({bound_, 0, stop_.on_device(), 1}, stream);
 }

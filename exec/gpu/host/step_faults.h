@@ -6,7 +6,8 @@
 
 namespace bubblescope::exec {
 
-/// The time that running kernels have to finish after a stop, if the step's own timeout is longer.
+/// The time that running kernels have to finish after an abort, if the step's own timeout is
+/// longer.
 inline constexpr Nanos kDrainTimeout = 20'000'000'000;
 
 class StepFaults {

@@ -28,7 +28,7 @@ class StepProgress {
   /// The instructions at which streams were at the last poll().
   std::vector<InstructionId> at_heads() const;
 
-  /// After a stop: polls, and keeps the state of every instruction from then on.
+  /// After an abort: polls, and keeps the state of every instruction from then on.
   void record_states();
   void record_completion();  ///< of the whole step
   State state(InstructionId id) const { return state_[id]; }

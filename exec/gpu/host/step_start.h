@@ -30,7 +30,7 @@ class StepStart {
   /// Opens the gates; `progress` says how far the host was, see GpuGate. Throws Error if a gate
   /// ended before: the step then began before it was enqueued, and its times are wrong.
   void open(const std::string& progress);
-  /// Opens the gates of a step that is stopped.
+  /// Opens the gates of a step that is aborted.
   void abandon() { gate_.open(); }
 
   /// Polls until the first device has passed its zero event, for some milliseconds at most.

@@ -30,7 +30,7 @@ Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest
   Job started;
   started.device = backend->describe();
   started.buses = backend->buses();
-  started.copies = backend->copies();
+  started.replicas = backend->replicas();
   if (NcclTraining* const training = backend->training()) {
     started.after_step = [training] { training->finish_step(); };
     started.result = [training] { return training->result(); };

@@ -18,14 +18,14 @@ std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
   return schedule.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-/// The processes that hold a stage or one of its replicas, in all copies.
+/// The processes that hold a stage or share its weights, in all replicas of the pipeline.
 RankGroup holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   RankGroup members;
-  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+  for (std::int32_t replica = 0; replica < part.replicas; ++replica)
     for (std::int32_t same = stage % stages; same < schedule.stages(); same += stages)
-      for (std::int32_t replica = 0; replica < schedule.replicas(same); ++replica)
-        members.push_back(part.process_of(rank_of(schedule, same) + replica, copy));
+      for (std::int32_t holder = 0; holder < schedule.replicas(same); ++holder)
+        members.push_back(part.process_of(rank_of(schedule, same) + holder, replica));
   std::sort(members.begin(), members.end());
   members.erase(std::unique(members.begin(), members.end()), members.end());
   return members;
@@ -34,10 +34,10 @@ RankGroup holders_of(const Schedule& schedule, const JobPart& part, std::int32_t
 std::vector<RankGroup> find_groups(const Schedule& schedule, const JobPart& part,
                                    const RankPlan& plan) {
   std::vector<RankGroup> groups;
-  for (std::int32_t copy = 0; copy < part.copies; ++copy)
+  for (std::int32_t replica = 0; replica < part.replicas; ++replica)
     for (const PlannedLink& link : plan.links)
-      groups.push_back({part.process_of(std::min(link.from, link.to), copy),
-                        part.process_of(std::max(link.from, link.to), copy)});
+      groups.push_back({part.process_of(std::min(link.from, link.to), replica),
+                        part.process_of(std::max(link.from, link.to), replica)});
   const auto links = static_cast<std::ptrdiff_t>(groups.size());
   for (std::int32_t stage = 0; stage < schedule.stages_per_pipeline(); ++stage) {
     const RankGroup members = holders_of(schedule, part, stage);
@@ -66,7 +66,7 @@ NcclLinks::NcclLinks(const NcclPlace& place, const GpuMachine& machine, const Sc
       plan_(plan),
       protocol_(protocol),
       part_(find_part(place.link.self(), machine.ranks())),
-      gathered_(part_.copies > 1
+      gathered_(part_.replicas > 1
                     ? find_gathered(schedule)
                     : std::vector<bool>(static_cast<std::size_t>(schedule.stages()), false)),
       groups_(find_groups(schedule, part_, plan)),
@@ -116,7 +116,7 @@ void NcclLinks::warm_up() {
     ranks_->run_as_group({}, [&] {
       for (const PlannedTransfer& transfer : everyone) carry_one(transfer, {}, {}, stream.get());
     });
-  const std::int32_t here = part_.process_of(part_.rank, part_.copy);
+  const std::int32_t here = part_.process_of(part_.rank, part_.replica);
   for (std::size_t group = link_groups(); group < groups_.size(); ++group)
     if (std::binary_search(groups_[group].begin(), groups_[group].end(), here))
       warm_up_group(group, stream.get());
@@ -153,7 +153,7 @@ void NcclLinks::carry_one(const PlannedTransfer& transfer, std::optional<std::si
   if (buffers.empty())
     buffers = {
         {static_cast<char*>(tokens_.get()) + (transfer.sends ? 0 : kTokenBytes), kTokenBytes}};
-  const std::int32_t peer = part_.process_of(transfer.peer, part_.copy);
+  const std::int32_t peer = part_.process_of(transfer.peer, part_.replica);
   const auto carry = [&] {
     for (const NcclRanks::Buffer& buffer : buffers)
       if (transfer.sends)
@@ -170,12 +170,12 @@ std::optional<std::size_t> NcclLinks::group_of(const PlannedTransfer& transfer) 
                                ? PlannedLink{part_.rank, transfer.peer, transfer.link_kind}
                                : PlannedLink{transfer.peer, part_.rank, transfer.link_kind};
   const auto found = std::find(plan_.links.begin(), plan_.links.end(), link);
-  return static_cast<std::size_t>(part_.copy) * plan_.links.size() +
+  return static_cast<std::size_t>(part_.replica) * plan_.links.size() +
          static_cast<std::size_t>(found - plan_.links.begin());
 }
 
 std::size_t NcclLinks::link_groups() const {
-  return static_cast<std::size_t>(part_.copies) * plan_.links.size();
+  return static_cast<std::size_t>(part_.replicas) * plan_.links.size();
 }
 
 std::optional<std::size_t> NcclLinks::group_of_stage(std::int32_t stage) const {
@@ -191,16 +191,16 @@ void NcclLinks::sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& va
   ranks_->sum(*group_of_stage(stage), values, stream);
 }
 
-/// The shards of every copy, one piece for each matrix and owner.
+/// The shards of every replica, one piece for each matrix and owner.
 std::vector<NcclRanks::Piece> NcclLinks::pieces_of(std::int32_t stage,
                                                    const std::vector<GpuMatrix>& matrices) const {
   std::vector<NcclRanks::Piece> pieces;
   for (const GpuMatrix& matrix : matrices) {
-    for (std::int32_t copy = 0; copy < part_.copies; ++copy) {
-      const Shard shard = shard_of(matrix.entries(), copy, part_.copies);
+    for (std::int32_t replica = 0; replica < part_.replicas; ++replica) {
+      const Shard shard = shard_of(matrix.entries(), replica, part_.replicas);
       if (shard.count == 0) continue;
       pieces.push_back({buffer_of(matrix, shard.begin, shard.count),
-                        part_.process_of(rank_of(schedule_, stage), copy)});
+                        part_.process_of(rank_of(schedule_, stage), replica)});
     }
   }
   return pieces;

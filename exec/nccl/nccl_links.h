@@ -36,7 +36,7 @@ class NcclLinks {
   /// Whether another process has a replica of a stage.
   bool is_shared(std::int32_t stage) const { return group_of_stage(stage).has_value(); }
 
-  /// Whether the copies of the pipeline shard a stage's parameters.
+  /// Whether the replicas of the pipeline shard a stage's parameters.
   bool gathers(std::int32_t stage) const {
     return gathered_[static_cast<std::size_t>(stage)] && is_shared(stage);
   }
@@ -44,9 +44,9 @@ class NcclLinks {
   // Each of these enqueues a collective, in place, among the processes that hold a stage.
   /// All processes get the sum.
   void sum(std::int32_t stage, const std::vector<NcclRanks::Buffer>& values, void* stream);
-  /// Each copy gets the sum of its own shards of float32 matrices.
+  /// Each replica gets the sum of its own shards of float32 matrices.
   void sum_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
-  /// All processes get the shards of every copy.
+  /// All processes get the shards of every replica.
   void gather_shards(std::int32_t stage, const std::vector<GpuMatrix>& matrices, void* stream);
 
   /// Waits until a stream has completed all its work. Throws Error if another process dies or
@@ -74,7 +74,7 @@ class NcclLinks {
   StepProtocol& protocol_;
   JobPart part_;
   std::vector<bool> gathered_;     ///< [stage]: the schedule gathers its parameters
-  std::vector<RankGroup> groups_;  ///< the links of each copy, in order, then stages, then gathers
+  std::vector<RankGroup> groups_;  ///< per replica the links, in order; then stages, then gathers
   std::size_t stage_groups_ = 0;   ///< number of groups of stages, and of gathers if there are any
   GpuHandle tokens_;               ///< buffer for tokens; outlives the communicators
   std::optional<NcclRanks> ranks_;

@@ -19,17 +19,17 @@ struct NcclPlace {
   std::string launch_order = {};  ///< how NCCL's launches differ from the plan; empty: they do not
 };
 
-/// The part of a process in a job. Processes are numbered copy by copy: with 4 ranks, process 6 is
-/// rank 2 of the second copy of the pipeline.
+/// The part of a process in a job. Processes are numbered replica by replica: with 4 ranks, process
+/// 6 is rank 2 of the second replica of the pipeline.
 struct JobPart {
-  std::int32_t ranks = 1;  ///< ranks per copy
-  std::int32_t copies = 1;
+  std::int32_t ranks = 1;  ///< ranks per replica
+  std::int32_t replicas = 1;
   std::int32_t rank = 0;
-  std::int32_t copy = 0;
+  std::int32_t replica = 0;
 
-  /// The process that runs a rank of a copy.
-  std::int32_t process_of(std::int32_t other_rank, std::int32_t other_copy) const {
-    return other_copy * ranks + other_rank;
+  /// The process that runs a rank of a replica.
+  std::int32_t process_of(std::int32_t other_rank, std::int32_t other_replica) const {
+    return other_replica * ranks + other_rank;
   }
 };
 
@@ -37,7 +37,7 @@ struct JobPart {
 JobPart find_part(const RankInfo& rank_info, std::int32_t ranks);
 
 /// Starts a job in which this process runs the rank given by its RankInfo. If there are several
-/// times as many processes as ranks, several copies of the pipeline train together, each on
+/// times as many processes as ranks, several replicas of the pipeline train together, each on
 /// micro-batches of its own. All processes must start the same job. Only the request is copied.
 /// Throws Error if the number of processes is wrong, they run different programs, or one of them
 /// cannot take part.

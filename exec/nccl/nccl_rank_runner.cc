@@ -17,12 +17,12 @@ namespace {
 /// How often the host polls NCCL for errors while it waits for the device.
 constexpr Nanos kCheckEvery = 2'000'000;
 
-/// Keeps only the faults of this rank, in the first copy. The table is made first to check that
+/// Keeps only the faults of this rank, in the first replica. The table is made first to check that
 /// every fault names a rank and an op of the Program.
 BackendRequest take_own(BackendRequest request, const Program& program, const JobPart& part) {
   const InjectionTable all(request.injections, program);
   std::erase_if(request.injections, [&part](const Injection& injection) {
-    return injection.rank != part.rank || part.copy != 0;
+    return injection.rank != part.rank || part.replica != 0;
   });
   return request;
 }
@@ -70,9 +70,9 @@ NcclRankRunner::NcclRankRunner(const NcclPlace& place, const JobRequest& job,
 }
 
 std::string NcclRankRunner::describe() const {
-  const std::string copies =
-      part_.copies > 1 ? "; " + std::to_string(part_.copies) + " copies" : "";
-  return machine_.describe() + step_->describe_limits() + copies + "; NCCL " +
+  const std::string replicas =
+      part_.replicas > 1 ? "; " + std::to_string(part_.replicas) + " copies" : "";
+  return machine_.describe() + step_->describe_limits() + replicas + "; NCCL " +
          describe_version(place_.nccl) + "; clocks within " +
          std::to_string((clock_error_ + 999) / 1000) + " us" +
          (place_.launch_order.empty() ? "" : "; " + place_.launch_order);
@@ -151,8 +151,8 @@ std::vector<RankResult> NcclRankRunner::run_step() {
   return take_results(std::move(parts));
 }
 
-/// Reduces the parts of all processes to those of the first copy, with the failures of the other
-/// copies.
+/// Reduces the parts of all processes to those of the first replica, with the failures of the
+/// others.
 std::vector<RankPart> NcclRankRunner::fold(std::vector<RankPart> parts) const {
   for (std::size_t process = static_cast<std::size_t>(part_.ranks); process < parts.size();
        ++process) {

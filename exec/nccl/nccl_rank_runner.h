@@ -22,7 +22,7 @@ class NcclRankRunner : public Backend {
   std::string describe() const;
   /// The PCI bus id of this process's device.
   std::vector<std::string> buses() const { return machine_.buses(); }
-  std::int32_t copies() const { return part_.copies; }
+  std::int32_t replicas() const { return part_.replicas; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }
   StepProtocol& protocol() { return protocol_; }
 

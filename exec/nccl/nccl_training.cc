@@ -32,8 +32,8 @@ NcclTraining::NcclTraining(const GpuMachine& machine, const JobRequest& job, con
       training_(machine, job, make_exchange(part)) {}
 
 GpuExchange NcclTraining::make_exchange(const JobPart& part) {
-  return {[this](double loss) { return sum_losses(loss); }, [this] { sum_replicas(); }, part.copy,
-          part.copies};
+  return {[this](double loss) { return sum_losses(loss); }, [this] { sum_replicas(); },
+          part.replica, part.replicas};
 }
 
 /// The weights of a stage; none if this process does not hold it.
@@ -83,12 +83,12 @@ void NcclTraining::gather(std::int32_t stage, void* stream) const {
   nccl_links_->gather_shards(stage, values, stream);
 }
 
-/// Overwrites the shards of other copies with zeros. An op that runs before the next gather then
+/// Overwrites the shards of other replicas with zeros. An op that runs before the next gather then
 /// reads zeros, which shows in the gradients.
 void NcclTraining::drop(std::int32_t stage, void* stream) const {
   for (const GpuWeight& weight : weights_of(stage)) {
     const std::size_t entries = weight.value.entries();
-    const Shard own = shard_of(entries, part_.copy, part_.copies);
+    const Shard own = shard_of(entries, part_.replica, part_.replicas);
     for (const Shard& other : {Shard{0, own.begin}, Shard{own.end(), entries - own.end()}}) {
       const GpuBuffer piece = buffer_of(weight.value, other.begin, other.count);
       if (piece.bytes > 0) machine_.gpu().clear(piece.data, piece.bytes, stream);
@@ -125,11 +125,11 @@ TrainingResult NcclTraining::result() const {
   result.gradients.resize(result.stages.size());
   std::int32_t process = 0;
   for (const Blob& blob : protocol_.gather(writer.take())) {
-    const std::int32_t copy = process++ / part_.ranks;
+    const std::int32_t replica = process++ / part_.ranks;
     BlobReader reader(blob);
     for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
       const bool gathers = nccl_links_->gathers(static_cast<std::int32_t>(stage));
-      const auto owner = gathers ? std::optional(copy) : std::nullopt;
+      const auto owner = gathers ? std::optional(replica) : std::nullopt;
       merge(result.stages[stage].weights, read_matrices(reader), owner);
       merge(result.gradients[stage], read_matrices(reader),
             reduced_inside_[stage] ? owner : std::nullopt);
@@ -138,16 +138,16 @@ TrainingResult NcclTraining::result() const {
   return result;
 }
 
-/// Merges the matrices of one process into `known`: all entries, or only the shard of its copy.
+/// Merges the matrices of one process into `known`: all entries, or only the shard of its replica.
 void NcclTraining::merge(std::vector<Matrix>& known, std::vector<Matrix> received,
-                         std::optional<std::int32_t> copy) const {
+                         std::optional<std::int32_t> replica) const {
   if (received.empty()) return;
-  if (known.empty() || !copy) {
+  if (known.empty() || !replica) {
     known = std::move(received);
     return;
   }
   for (std::size_t at = 0; at < received.size(); ++at) {
-    const Shard own = shard_of(received[at].values.size(), *copy, part_.copies);
+    const Shard own = shard_of(received[at].values.size(), *replica, part_.replicas);
     const auto begin = received[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin);
     std::copy_n(begin, own.count,
                 known[at].values.begin() + static_cast<std::ptrdiff_t>(own.begin));

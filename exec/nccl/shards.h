@@ -1,4 +1,4 @@
-// Shards of parameters (FSDP): each copy of the pipeline owns a part of every matrix, and has
+// Shards of parameters (FSDP): each replica of the pipeline owns a part of every matrix, and has
 // the other parts only between UNSHARD and RESHARD.
 //
 //   7 entries, 3 owners:  owner 0 has 0..2, owner 1 has 3..4, owner 2 has 5..6

@@ -99,8 +99,8 @@ class RestOfStep {
  public:
   RestOfStep(const Program& rerouted, const RankLoss& loss, const PastStep& past)
       : given_(rerouted),
-        pipeline_ranks_(loss.lost.copies(loss.lost.rank)),
-        first_peer_(loss.lost.first_copy(loss.lost.rank)),
+        pipeline_ranks_(loss.lost.replicas_of(loss.lost.rank)),
+        first_peer_(loss.lost.first_replica(loss.lost.rank)),
         loss_(loss),
         past_(past),
         sent_(given_.size(), kNoInstruction) {}

@@ -157,19 +157,19 @@ ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std
   expect_rank_may_be_lost(pipeline, lost);
   const std::vector<std::vector<Nanos>> times = find_unit_times(pipeline);
   Schedule job = pipeline;
-  job.shape.ranks = lost.first_copy(pipeline->shape.ranks);
+  job.shape.ranks = lost.first_replica(pipeline->shape.ranks);
   job.shape.microbatches *= lost.replicas;
   job.shape.group_size.reset();
   for (std::int32_t& rank : job.rank_of_stage) {
-    job.replicas_of_stage.push_back(lost.copies(rank));
+    job.replicas_of_stage.push_back(lost.replicas_of(rank));
     job.turns_of_stage.push_back(make_turns(lost, rank != lost.rank, job.shape.microbatches));
-    rank = lost.first_copy(rank);
+    rank = lost.first_replica(rank);
   }
   const auto gone = static_cast<std::size_t>(lost.rank);
   const Units moved = find_units(pipeline->order[gone], times[gone], lost, lost.replicas - 1);
   job.order.clear();
   for (std::int32_t rank = 0; rank < pipeline->shape.ranks; ++rank)
-    for (std::int32_t replica = 0; replica < lost.copies(rank); ++replica) {
+    for (std::int32_t replica = 0; replica < lost.replicas_of(rank); ++replica) {
       const auto at = static_cast<std::size_t>(rank);
       const Units own = find_units(pipeline->order[at], times[at], lost, replica);
       const bool is_peer = rank == lost.rank;

@@ -27,9 +27,11 @@ struct LostRank {
   std::int32_t rank = 0;
 
   /// The ranks of the job that hold this rank of the pipeline.
-  std::int32_t copies(std::int32_t of_rank) const { return replicas - (of_rank == rank ? 1 : 0); }
+  std::int32_t replicas_of(std::int32_t of_rank) const {
+    return replicas - (of_rank == rank ? 1 : 0);
+  }
   /// The first of them; those of the other replicas follow.
-  std::int32_t first_copy(std::int32_t of_rank) const {
+  std::int32_t first_replica(std::int32_t of_rank) const {
     return of_rank * replicas - (of_rank > rank ? 1 : 0);
   }
   /// The replica whose rank runs a micro-batch of the job in place of the lost one.

@@ -92,11 +92,11 @@ RankOrder share_of(const RankOrder& order, const LostRank& lost, std::int32_t pe
 
 void expect_memory_bound(const Job& job, const Schedule& pipeline, const Schedule& rerouted) {
   for (std::int32_t rank = 0; rank < pipeline.shape.ranks; ++rank)
-    for (std::int32_t replica = 0; replica < job.lost.copies(rank); ++replica) {
+    for (std::int32_t replica = 0; replica < job.lost.replicas_of(rank); ++replica) {
       int bound = peak_of(pipeline.order[rank]);
       if (rank == job.lost.rank)
         bound += peak_of(share_of(pipeline.order[rank], job.lost, replica));
-      EXPECT_LE(peak_of(rerouted.order[job.lost.first_copy(rank) + replica]), bound);
+      EXPECT_LE(peak_of(rerouted.order[job.lost.first_replica(rank) + replica]), bound);
     }
 }
 
@@ -204,7 +204,7 @@ TEST(LostRanks, TheirMicrobatchesTrainTheSameOnPeers) {
 TEST(LostRanks, AMicrobatchWithoutItsPeerIsMissing) {
   const Job job{"1f1b", {2, 1, 2, 1, {}}, {3, 1}};
   Schedule rerouted = lose_rank(build_pipeline(job), job.lost);
-  RankOrder& peer = rerouted.order[static_cast<std::size_t>(job.lost.first_copy(1))];
+  RankOrder& peer = rerouted.order[static_cast<std::size_t>(job.lost.first_replica(1))];
   std::erase_if(peer, [&](const Op& op) { return job.lost.is_damaged(op.microbatch); });
   EXPECT_EQ(problems_of(rerouted),
             "1F2 is missing; add it to this rank\n"

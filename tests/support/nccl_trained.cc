@@ -25,7 +25,7 @@ NcclTrained train_program_over_nccl(exec::SocketTransport& link, const Schedule&
   trained.device = started.device;
   if (trained.execution.breakdown) return trained;
   Schedule whole = schedule;
-  whole.shape.microbatches *= started.copies;
+  whole.shape.microbatches *= started.replicas;
   const exec::Verification verification =
       exec::verify(started.result(), exec::train_serially(whole, options, 2));
   trained.verification = verification.matches ? "right" : to_string(verification);

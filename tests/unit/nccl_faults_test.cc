@@ -58,7 +58,7 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
   }
 }
 
-TEST(NcclFaults, ADeathInAnotherCopyIsReportedToo) {
+TEST(NcclFaults, ADeathInAnotherReplicaIsReportedToo) {
   const auto ends = run_ranks(4, [](exec::SocketTransport& link) {
     exec::BackendRequest request;
     request.limits.timeout = 5'000'000'000;

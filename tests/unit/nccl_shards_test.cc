@@ -1,4 +1,4 @@
-// Shards of matrices among the copies of a pipeline.
+// Shards of matrices among the replicas of a pipeline.
 #include <gtest/gtest.h>
 
 #include "exec/nccl/shards.h"

@@ -90,7 +90,7 @@ TEST(NcclTraining, ContinuesFromASavedStateBitForBit) {
   for (const std::int32_t processes : {2, 4}) {
     const auto ends = run_ranks(processes, [](exec::SocketTransport& link) -> std::string {
       for (const char* name : {"1f1b", "zb-v", "pipedream", "dualpipe"}) {
-        if (link.self().count > 2 && std::string(name) == "pipedream") continue;  // copies flush
+        if (link.self().count > 2 && std::string(name) == "pipedream") continue;  // replicas flush
         const Schedule schedule = build(name, 2, 1, 4);
         exec::Blob whole, resumed;
         const std::string expected = train_part(link, schedule, 3, whole);
@@ -236,7 +236,7 @@ TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
-TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
+TEST(NcclTraining, ReplicasOfAPipelineTrainTogetherOnDataOfTheirOwn) {
   const auto ends = run_ranks(4, [](exec::SocketTransport& link) -> std::string {
     for (const char* name : {"1f1b", "zb-h1", "interleaved", "chimera"})
       for (const GradReduction reduction : {GradReduction::kNone, GradReduction::kOverlap}) {
@@ -252,7 +252,7 @@ TEST(NcclTraining, CopiesOfAPipelineTrainTogetherOnDataOfTheirOwn) {
   for (const RankEnd& end : ends) EXPECT_EQ(end.said, "right");
 }
 
-/// With two or three copies, each has only its own shards between RESHARD and UNSHARD.
+/// With two or three replicas, each has only its own shards between RESHARD and UNSHARD.
 TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
   for (const std::int32_t ranks : {2, 3}) {
     const auto ends = run_ranks(6, [ranks](exec::SocketTransport& link) -> std::string {

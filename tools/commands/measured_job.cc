@@ -108,12 +108,12 @@ exec::Execution MeasuredJob::take_steps() {
   return std::move(*series_).take();
 }
 
-void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t copies) {
+void MeasuredJob::verify(exec::SerialReferences* references, std::int32_t replicas) {
   if (references == nullptr || !context_.run.verification || !context_.processes.is_coordinator())
     return;
   const exec::Heartbeat others_wait(context_.processes);
   Schedule whole = measurement_.step.schedule;
-  whole.shape.microbatches *= copies;
+  whole.shape.microbatches *= replicas;
   const exec::TrainingOptions& options = context_.run.training;
   measurement_.verification =
       exec::verify(measurement_.trained, references->find(whole, options, steps_trained()),
@@ -130,7 +130,7 @@ void MeasuredJob::collect_weights(exec::SerialReferences* references) {
   const bool verifies = references != nullptr && context_.run.verification;
   if (!verifies && !context_.run.keeps_weights) return;
   measurement_.trained = job_->result();
-  verify(references, job_->copies);
+  verify(references, job_->replicas);
 }
 
 void MeasuredJob::fill_in(Measurement& measurement, exec::Execution execution) const {

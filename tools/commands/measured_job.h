@@ -47,7 +47,7 @@ class MeasuredJob {
   exec::Execution take_steps();
   void fill_in(Measurement& measurement, exec::Execution execution) const;
   void collect_weights(exec::SerialReferences* references);
-  void verify(exec::SerialReferences* references, std::int32_t copies);
+  void verify(exec::SerialReferences* references, std::int32_t replicas);
   /// With those of the run that was resumed.
   std::int32_t steps_trained() const {
     return resumable_ ? resumable_->steps() : warmups_ + measured_;

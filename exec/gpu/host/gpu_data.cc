@@ -27,12 +27,12 @@ Positions GpuData::positions_of(std::int32_t slice) const {
   return bubblescope::exec::positions_of(options_.model.sequence, schedule_.shape.slices, slice);
 }
 
-void GpuData::upload(std::int32_t step, std::int32_t copy) const {
+void GpuData::upload(std::int32_t step, std::int32_t replica) const {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
   const std::int32_t microbatches = schedule_.shape.microbatches;
   for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
-    const Tokens whole = make_tokens(options_, step, copy * microbatches + microbatch);
+    const Tokens whole = make_tokens(options_, step, replica * microbatches + microbatch);
     for (std::int32_t slice = 0; slice < schedule_.shape.slices; ++slice) {
       const Tokens part = take_tokens(whole, options_.model.sequence, positions_of(slice));
       inputs.insert(inputs.end(), part.inputs.begin(), part.inputs.end());

@@ -15,9 +15,9 @@ class GpuData {
   /// memory.
   GpuData(const GpuMachine& machine, const Schedule& schedule, const TrainingOptions& options);
 
-  /// Uploads the tokens of a step; call only while nothing runs. Each copy of the pipeline has its
-  /// own micro-batches.
-  void upload(std::int32_t step, std::int32_t copy) const;
+  /// Uploads the tokens of a step; call only while nothing runs. Each replica of the pipeline has
+  /// its own micro-batches.
+  void upload(std::int32_t step, std::int32_t replica) const;
 
   /// The tokens of an op, on the device of its rank.
   GpuTokens tokens_of(const Op& op) const;

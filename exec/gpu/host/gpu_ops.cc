@@ -32,7 +32,7 @@ GpuOps::GpuOps(const GpuMachine& machine, const JobRequest& job, const GpuShared
                                        job.schedule->shape.microbatches *
                                        job.schedule->shape.slices)),
       contexts_(job.schedule),
-      gradient_scale_(gradient_scale(job.schedule) / static_cast<float>(options.copies)),
+      gradient_scale_(gradient_scale(job.schedule) / static_cast<float>(options.replicas)),
       updates_in_program_(options.updates_in_program) {
   for (std::int32_t rank = 0; rank < machine.ranks(); ++rank) {
     if (!machine.runs(rank)) continue;

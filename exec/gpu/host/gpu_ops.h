@@ -27,7 +27,7 @@ struct GpuShared {
 };
 
 struct GpuOpsOptions {
-  std::int32_t copies = 1;               ///< of the pipeline, whose gradients are added up
+  std::int32_t replicas = 1;             ///< of the pipeline, whose gradients are added up
   bool updates_in_program = false;       ///< the Program has optimizer steps of its own
   const HappensBefore* order = nullptr;  ///< if a rank's memory is used on several streams
 };

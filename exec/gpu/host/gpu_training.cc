@@ -12,7 +12,7 @@ namespace bubblescope::exec {
 namespace {
 
 /// GPUs have more limits than the host.
-void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
+void expect_trainable_on_gpus(const JobRequest& job, std::int32_t replicas) {
   const ValidSchedule& schedule = job.schedule;
   expect_trainable(schedule, *job.training);
   if (!schedule->graph.is_chain())
@@ -24,25 +24,25 @@ void expect_trainable_on_gpus(const JobRequest& job, std::int32_t copies) {
     throw Error("`attention` flash: heads are " + std::to_string(model.width / model.heads) +
                 " wide, more than " + std::to_string(kMaxHeadWidth) +
                 "; use more `num_attention_heads`, or `attention` softmax");
-  if (!schedule->weights.empty() && copies > 1)
+  if (!schedule->weights.empty() && replicas > 1)
     throw Error(schedule->name +
                 " updates without flushes, but copies of the pipeline sum their gradients after "
                 "a step: start as many processes as ranks");
 }
 
 /// The options of a job that GPUs can train. Throws Error for others.
-const TrainingOptions& find_training(const JobRequest& job, std::int32_t copies) {
-  expect_trainable_on_gpus(job, copies);
+const TrainingOptions& find_training(const JobRequest& job, std::int32_t replicas) {
+  expect_trainable_on_gpus(job, replicas);
   return *job.training;
 }
 
-/// With several processes, NCCL reduces the gradients: after the step for copies of the pipeline,
+/// With several processes, NCCL reduces the gradients: after the step for replicas of the pipeline,
 /// whose updates then follow the step, as they do where a process has several replicas of a stage.
 ProgramUpdates find_in_program(const JobRequest& job, const GpuExchange& exchange,
                                bool has_replicas) {
   const ProgramUpdates in_program = find_program_updates(job.schedule, job.program);
   if (!exchange.sum_replicas) return in_program;
-  return {false, in_program.updates && exchange.copies == 1 && !has_replicas};
+  return {false, in_program.updates && exchange.replicas == 1 && !has_replicas};
 }
 
 /// The layers of all ranks are alike.
@@ -64,7 +64,7 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
     : machine_(machine),
       schedule_(job.schedule),
       program_(job.program),
-      options_(find_training(job, exchange.copies)),
+      options_(find_training(job, exchange.replicas)),
       exchange_(std::move(exchange)),
       order_(find_order(job)),
       weights_(machine, job.schedule, options_, dtype_of(job.device.precision)),
@@ -76,13 +76,13 @@ GpuTraining::GpuTraining(const GpuMachine& machine, const JobRequest& job, GpuEx
       held_(job.program.size(), machine.ranks()),
       pools_(held_),
       ops_(machine, job, {weights_, mailbox_, data_, held_},
-           {exchange_.copies, in_program_.updates, order_ ? &*order_ : nullptr}),
+           {exchange_.replicas, in_program_.updates, order_ ? &*order_ : nullptr}),
       computed_by_(identify_layers(ops_.layers())) {
   if (order_) evictions_.set_order(*order_);
 }
 
 void GpuTraining::begin_step() {
-  data_.upload(static_cast<std::int32_t>(step_losses_.size()), exchange_.copy);
+  data_.upload(static_cast<std::int32_t>(step_losses_.size()), exchange_.replica);
   weights_.begin_step();
   reductions_.begin_step();
   evictions_.forget_users();
@@ -173,7 +173,7 @@ void GpuTraining::finish_step(const MemoryTracker::Times& times) {
   pools_.note_step(times);
   double loss = data_.sum_losses();
   if (exchange_.sum_losses) loss = exchange_.sum_losses(loss);
-  step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.copies));
+  step_losses_.push_back(loss / (schedule_.shape.microbatches * exchange_.replicas));
   if (schedule_.forward_only || in_program_.updates || !schedule_.weights.empty()) return;
   if (!in_program_.reduces) reductions_.sum_all();
   if (exchange_.sum_replicas) exchange_.sum_replicas();

@@ -26,8 +26,8 @@ namespace bubblescope::exec {
 struct GpuExchange {
   std::function<double(double)> sum_losses;
   std::function<void()> sum_replicas;  ///< of other processes, after steps without sums
-  std::int32_t copy = 0;               ///< index of this copy of the pipeline;
-  std::int32_t copies = 1;             ///< each copy has its own micro-batches
+  std::int32_t replica = 0;            ///< index of this replica of the pipeline;
+  std::int32_t replicas = 1;           ///< each replica has its own micro-batches
 };
 
 class GpuTraining {

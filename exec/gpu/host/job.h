@@ -45,9 +45,8 @@ struct Job {
   std::function<bool()> failed_as_graph;
   std::vector<std::string> buses;     ///< PCI addresses of the devices in this process, if any
   std::int32_t ranks_per_device = 1;  ///< neighbouring ranks share a device
-  std::int32_t copies = 1;  ///< of the pipeline, trained together; each runs as many micro-batches
-                            ///< as the schedule has
-  std::function<void()> after_step;  ///< the optimizer step; call while nothing runs
+  std::int32_t replicas = 1;          ///< of the pipeline, trained together, each on its own data
+  std::function<void()> after_step;   ///< the optimizer step; call while nothing runs
   std::function<TrainingResult()> result;
   std::optional<ResumableTraining> resumable;
   std::function<std::vector<Bytes>()> peak_bytes;       ///< [rank]: peak of activations

@@ -89,7 +89,7 @@ class ReceiveSuggester {
     for (const ReceiveTiming timing :
          {ReceiveTiming::kLast, ReceiveTiming::kWhenLeft, ReceiveTiming::kWhenArrived})
       lists.push_back(restore_cells(posted_, order_receives(dataflow_, timeline_, steps, timing)));
-    lists.push_back(make_posted_lists(schedule_, Lowering::kAsap));
+    lists.push_back(make_posted_lists(schedule_, ReceivePosting::kAsap));
     return lists;
   }
 

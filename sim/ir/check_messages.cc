@@ -40,7 +40,7 @@ std::variant<Posted, Deadlock> post(const ValidSchedule& schedule, LowerOptions 
   auto lowered = lower(schedule, options);
   if (auto* const deadlock = std::get_if<Deadlock>(&lowered)) return std::move(*deadlock);
   Posted posted{std::get<Program>(std::move(lowered)), {}, {}};
-  posted.is_in_step = options.posting == Lowering::kAsap && !posts_messages(schedule) &&
+  posted.is_in_step = options.posting == ReceivePosting::kAsap && !posts_messages(schedule) &&
                       has_ops_and_messages_alone(posted.dataflow);
   if (posted.is_in_step) return posted;
   const std::vector<RankOrder> lists = make_posted_lists(schedule, options.posting);

@@ -35,8 +35,8 @@ void expect_chain(const Schedule& schedule, const std::string& what) {
 
 }  // namespace
 
-std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting) {
-  if (posting == Lowering::kAsap || posts_messages(schedule)) return post_messages(schedule);
+std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, ReceivePosting posting) {
+  if (posting == ReceivePosting::kAsap || posts_messages(schedule)) return post_messages(schedule);
   expect_chain(schedule, "`lowering` deferred");
   return defer_receives(schedule, post_messages(schedule));
 }

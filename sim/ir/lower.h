@@ -33,20 +33,20 @@ inline constexpr std::array<Named<Overlap>, 3> kOverlaps{{
 }};
 
 /// Where receives are posted.
-enum class Lowering : std::uint8_t {
+enum class ReceivePosting : std::uint8_t {
   kAsap,      ///< as soon as the sender is placed (post_messages)
   kDeferred,  ///< just before the consumer, with PyTorch's rule for ranks (defer_receives)
 };
-inline constexpr std::array<Named<Lowering>, 2> kLowerings{{
-    {Lowering::kAsap, "asap"},
-    {Lowering::kDeferred, "deferred"},
+inline constexpr std::array<Named<ReceivePosting>, 2> kReceivePostings{{
+    {ReceivePosting::kAsap, "asap"},
+    {ReceivePosting::kDeferred, "deferred"},
 }};
 
 struct LowerOptions {
   Overlap overlap = Overlap::kAtomic;
   P2pMode mode = P2pMode::kDataflow;
   std::int32_t eager_slots = 1;  ///< only for kEager; 0 is kRendezvous
-  Lowering posting = Lowering::kAsap;
+  ReceivePosting posting = ReceivePosting::kAsap;
   UpdateOptions update = {};
   /// Adjacent ranks that share one link to the host, one copy at a time in each direction.
   std::int32_t ranks_per_host_link = 1;
@@ -74,7 +74,7 @@ std::variant<Program, Deadlock> lower(const ValidSchedule& schedule,
                                       const LowerOptions& options = {});
 
 /// The posted lists that lower() follows: the schedule's own if it has messages, else those of the
-/// given lowering.
-std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, Lowering posting);
+/// given posting.
+std::vector<RankOrder> make_posted_lists(const ValidSchedule& schedule, ReceivePosting posting);
 
 }  // namespace bubblescope::inline sim

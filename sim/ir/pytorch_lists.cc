@@ -134,7 +134,7 @@ std::vector<RankOrder> make_unlimited_lists(const ValidSchedule& schedule,
   cells.posted = add_reduction_cells(schedule);
   std::vector<RankOrder> lists = post_messages(require_valid(std::move(cells)));
   for (RankOrder& list : lists) list = add_send_waits(list);
-  return options.posting == Lowering::kDeferred ? defer_receives(schedule, lists) : lists;
+  return options.posting == ReceivePosting::kDeferred ? defer_receives(schedule, lists) : lists;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace bubblescope::inline sim {
 /// The lists that `convert` writes; by default those of the current release.
 struct PytorchListOptions {
   PytorchRelease release = PytorchRelease::kFrom215;
-  Lowering posting = Lowering::kAsap;
+  ReceivePosting posting = ReceivePosting::kAsap;
   std::optional<std::int32_t> send_budget = {};  ///< since 2.15; nullopt: none (send_budget.h)
   /// Since 2.15: whether the reductions that are added, and their waits, take turns when messages
   /// are placed, as there. Else they are added to the lists that lower() follows.

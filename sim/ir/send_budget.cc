@@ -211,12 +211,12 @@ std::vector<RankOrder> limit_sends(const ValidSchedule& schedule,
   return SendLimiter(schedule, lists, budget).run();
 }
 
-std::vector<RankOrder> make_awaited_lists(const ValidSchedule& schedule, Lowering posting,
+std::vector<RankOrder> make_awaited_lists(const ValidSchedule& schedule, ReceivePosting posting,
                                           std::int32_t budget) {
   std::vector<RankOrder> lists = post_messages(schedule);
   if (!posts_send_waits(lists))
     for (RankOrder& list : lists) list = add_send_waits(list);
-  if (posting == Lowering::kDeferred && !posts_messages(schedule))
+  if (posting == ReceivePosting::kDeferred && !posts_messages(schedule))
     lists = defer_receives(schedule, lists);
   return limit_sends(schedule, lists, budget);
 }

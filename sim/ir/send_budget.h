@@ -32,7 +32,7 @@ std::vector<RankOrder> limit_sends(const ValidSchedule& schedule,
 
 /// The posted lists of a runtime with this budget. Waits that the schedule posts itself stay, or
 /// are moved forward where they are too late.
-std::vector<RankOrder> make_awaited_lists(const ValidSchedule& schedule, Lowering posting,
+std::vector<RankOrder> make_awaited_lists(const ValidSchedule& schedule, ReceivePosting posting,
                                           std::int32_t budget);
 
 }  // namespace bubblescope::inline sim

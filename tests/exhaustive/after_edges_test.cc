@@ -86,7 +86,7 @@ TEST(AfterEdges, DeadlockInAModeExactlyIfItsProgramHasACycle) {
   for (std::uint32_t round = 0; round < 400 && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     const Schedule schedule = with_sound_edges(random_schedule(round), random);
-    for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+    for (const ReceivePosting posting : {ReceivePosting::kAsap, ReceivePosting::kDeferred}) {
       LowerOptions options;
       options.posting = posting;
       expect_verdicts_of_programs(schedule, options);

@@ -327,7 +327,7 @@ TEST(Messages, WithoutHeadOfLineWaitsFifoIsDataflow) {
             schedule.order[rank].push_back(forward(rank, microbatch));
         const CostModel costs = costs_of(schedule, latency);
         const Starts dataflow = simulated_starts(schedule, {}, costs);
-        LowerOptions options{.mode = P2pMode::kFifo, .posting = Lowering::kDeferred};
+        LowerOptions options{.mode = P2pMode::kFifo, .posting = ReceivePosting::kDeferred};
         EXPECT_EQ(simulated_starts(schedule, options, costs), dataflow);
         options.mode = P2pMode::kEager;
         options.eager_slots = microbatches;
@@ -386,7 +386,7 @@ TEST(Messages, RandomPostingsAgreeWithTheRules) {
     EXPECT_EQ(eager_slots_needed(with_waits(schedule)), slots_by_trial(schedule, 30))
         << text_of(schedule);
     schedule.posted.clear();
-    for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+    for (const ReceivePosting posting : {ReceivePosting::kAsap, ReceivePosting::kDeferred}) {
       schedule.posted = make_posted_lists(schedule, posting);
       expect_agreement(schedule, round % 4);
       schedule.posted.clear();

@@ -39,7 +39,7 @@ std::optional<Nanos> time_of(const ValidSchedule& schedule, const LowerOptions& 
 /// Returns the number of modes in which both were timed.
 int expect_lists_take_as_long(const ValidSchedule& schedule, const PytorchListOptions& written,
                               const std::string& what) {
-  const Lowering posting = written.posting;
+  const ReceivePosting posting = written.posting;
   Schedule listed = schedule;
   listed.posted = make_pytorch_lists(schedule, written);
   const ValidSchedule read = require_valid(std::move(listed));
@@ -49,7 +49,7 @@ int expect_lists_take_as_long(const ValidSchedule& schedule, const PytorchListOp
     options.mode = mode;
     options.posting = posting;
     const std::optional<Nanos> expected = time_of(schedule, options);
-    options.posting = Lowering::kAsap;  // lists say themselves where messages are posted
+    options.posting = ReceivePosting::kAsap;  // lists say themselves where messages are posted
     EXPECT_EQ(time_of(read, options), expected) << what << " " << to_string(mode, 1);
     timed += expected ? 1 : 0;
   }
@@ -70,7 +70,7 @@ TEST(PytorchLists, TakeAsLongAsTheirScheduleInEveryMode) {
         const ValidSchedule plain = build_schedule(def, request);
         const std::string what = std::string(name) + " p=" + std::to_string(ranks) +
                                  " m=" + std::to_string(microbatches);
-        for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+        for (const ReceivePosting posting : {ReceivePosting::kAsap, ReceivePosting::kDeferred}) {
           const PytorchListOptions listed{.posting = posting, .reductions_take_turns = false};
           const PytorchListOptions of_215{.posting = posting};
           timed += expect_lists_take_as_long(plain, listed, what);

@@ -193,7 +193,7 @@ TEST(SendBudgets, AreKeptAsBySearchesInAGraph) {
   std::map<BudgetEffect, int> effects;
   for_each_schedule([&](const std::string& what, const ValidSchedule& schedule) {
     SCOPED_TRACE(what);
-    for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+    for (const ReceivePosting posting : {ReceivePosting::kAsap, ReceivePosting::kDeferred}) {
       const Lists lists = make_awaited_lists(schedule, posting, kUnlimitedSends);
       for (const std::int32_t budget : {1, 2, 4})
         ++effects[compare_with_graph(schedule, lists, budget)];
@@ -260,7 +260,7 @@ std::optional<bool> compare_with_interpreter(const ValidSchedule& schedule,
   if (std::holds_alternative<Deadlock>(sim::lower(schedule, unlimited.lower))) return {};
   Lists lists;
   try {
-    lists = make_awaited_lists(schedule, Lowering::kAsap, tried.budget);
+    lists = make_awaited_lists(schedule, ReceivePosting::kAsap, tried.budget);
   } catch (const Error&) {
     return {};
   }

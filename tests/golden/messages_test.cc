@@ -59,7 +59,7 @@ Schedule built(const std::string& name, const json& shape) {
 }
 
 /// With F = I = W = 1 and B = 2 per chunk and messages without time: a makespan, or "deadlock".
-json outcome(const Schedule& schedule, P2pMode mode, Lowering posting) {
+json outcome(const Schedule& schedule, P2pMode mode, ReceivePosting posting) {
   LowerOptions options;
   options.mode = mode;
   options.posting = posting;
@@ -79,9 +79,9 @@ TEST(MessageGoldens, HostModesTakeTheReferenceTimeOrDeadlockAlike) {
   for (const Family& family : kFamilies)
     for (const json& golden :
          lines_of(kGolden / "frameworks" / ("pytorch_" + family.file + ".jsonl")))
-      for (const Lowering posting : {Lowering::kAsap, Lowering::kDeferred}) {
+      for (const ReceivePosting posting : {ReceivePosting::kAsap, ReceivePosting::kDeferred}) {
         const json& want =
-            golden[posting == Lowering::kAsap ? "rendezvous" : "rendezvous_deferred"];
+            golden[posting == ReceivePosting::kAsap ? "rendezvous" : "rendezvous_deferred"];
         const Schedule schedule = built(family.name, golden);
         const std::string where = family.name + " " + golden["p"].dump() + " " +
                                   golden["v"].dump() + " " + golden["m"].dump();
@@ -102,9 +102,11 @@ TEST(MessageGoldens, EagerSlotsAreTheReferenceOnes) {
     for (const Family& family : kFamilies) {
       if (golden["sched"] != family.file) continue;
       const Schedule schedule = built(family.name, golden);
-      EXPECT_EQ(eager_slots_needed(schedule, {.posting = Lowering::kAsap}), golden["asap_sep"])
+      EXPECT_EQ(eager_slots_needed(schedule, {.posting = ReceivePosting::kAsap}),
+                golden["asap_sep"])
           << golden;
-      EXPECT_EQ(eager_slots_needed(schedule, {.posting = Lowering::kDeferred}), golden["defer_sep"])
+      EXPECT_EQ(eager_slots_needed(schedule, {.posting = ReceivePosting::kDeferred}),
+                golden["defer_sep"])
           << golden;
     }
 }

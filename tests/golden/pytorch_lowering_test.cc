@@ -74,8 +74,8 @@ TEST(Lowering215, IsThatOfPyTorch) {
         build_schedule(find_schedule(golden["schedule"].get<std::string>()), request);
     const bool deferred = golden["lowering"] == "deferred";
     EXPECT_EQ(make_pytorch_lists(shard_stages(built),
-                                 {.posting = deferred ? bubblescope::Lowering::kDeferred
-                                                      : bubblescope::Lowering::kAsap}),
+                                 {.posting = deferred ? bubblescope::ReceivePosting::kDeferred
+                                                      : bubblescope::ReceivePosting::kAsap}),
               schedule.posted)
         << golden["schedule"] << " p " << golden["p"] << " m " << golden["m"];
     ++compared;

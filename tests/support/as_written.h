@@ -36,7 +36,7 @@ inline std::variant<Program, Deadlock> lower_by_sorting(const Schedule& written,
 inline std::optional<Program> lower_directly(const Schedule& written, Overlap overlap) {
   return lower_directly(require_valid(written), overlap);
 }
-inline std::vector<RankOrder> make_posted_lists(const Schedule& written, Lowering posting) {
+inline std::vector<RankOrder> make_posted_lists(const Schedule& written, ReceivePosting posting) {
   return make_posted_lists(require_valid(written), posting);
 }
 inline std::vector<RankOrder> post_messages(const Schedule& written) {

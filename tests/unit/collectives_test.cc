@@ -125,7 +125,7 @@ TEST(ShardStages, IsLegalAndKeepsItsCellsWhenReceivesMove) {
   EXPECT_TRUE(validate(schedule).empty());
   LowerOptions options;
   options.mode = P2pMode::kRendezvous;
-  options.posting = Lowering::kDeferred;
+  options.posting = ReceivePosting::kDeferred;
   const auto suggestion = suggest_receives(schedule, options, spread(costs(), schedule));
   ASSERT_TRUE(suggestion);
   for (std::size_t rank = 0; rank < 2; ++rank) {

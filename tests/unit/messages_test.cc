@@ -55,7 +55,7 @@ TEST(P2pMode, TableIsInTheOrderOfTheEnum) {
 
 TEST(DeferReceives, MovesReceivesToTheirConsumers) {
   const Schedule schedule = traces::parse_schedule_text(kOneFOneB);
-  EXPECT_EQ(text_of(make_posted_lists(schedule, Lowering::kDeferred)),
+  EXPECT_EQ(text_of(make_posted_lists(schedule, ReceivePosting::kDeferred)),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
             "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n");
 }
@@ -75,13 +75,13 @@ TEST(Messages, SmallestDeferredDeadlockNamesRanksAndOperations) {
       "rank 0 at 0SEND_F1 waits for 1RECV_F1 of rank 1; "
       "rank 1 at 1SEND_B0 waits for 0RECV_B0 of rank 0";
   for (const P2pMode mode : {P2pMode::kRendezvous, P2pMode::kHostRendezvous, P2pMode::kHostSend}) {
-    EXPECT_EQ(deadlock_of(kOneFOneB, {.mode = mode, .posting = Lowering::kDeferred}), cycle);
-    EXPECT_EQ(deadlock_of(kOneFOneB, {.mode = mode, .posting = Lowering::kAsap}), "");
+    EXPECT_EQ(deadlock_of(kOneFOneB, {.mode = mode, .posting = ReceivePosting::kDeferred}), cycle);
+    EXPECT_EQ(deadlock_of(kOneFOneB, {.mode = mode, .posting = ReceivePosting::kAsap}), "");
   }
 }
 
 TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
-  LowerOptions options{.posting = Lowering::kDeferred};
+  LowerOptions options{.posting = ReceivePosting::kDeferred};
   EXPECT_EQ(eager_slots_needed(traces::parse_schedule_text(kOneFOneB), options), 1);
   options.mode = P2pMode::kBatched;
   EXPECT_EQ(deadlock_of(kOneFOneB, options), "");
@@ -152,7 +152,7 @@ TEST(Messages, AMessagePostedAtOneEndIsRefused) {
 TEST(SuggestReceives, RemovesTheSmallestDeadlock) {
   const Schedule schedule = traces::parse_schedule_text(kOneFOneB);
   for (const P2pMode mode : {P2pMode::kRendezvous, P2pMode::kHostRendezvous, P2pMode::kHostSend}) {
-    const LowerOptions options{.mode = mode, .posting = Lowering::kDeferred};
+    const LowerOptions options{.mode = mode, .posting = ReceivePosting::kDeferred};
     const auto suggestion = suggest_receives(schedule, options, unit_costs(schedule));
     ASSERT_TRUE(suggestion);
     EXPECT_EQ(to_string(*suggestion),

@@ -72,7 +72,7 @@ ValidSchedule posted_late(const RecordedStep& step, PytorchRelease release, bool
   if (is_sharded) schedule = *shard_stages(step.schedule, release);
   PytorchListOptions options;
   options.release = release;
-  options.posting = Lowering::kDeferred;
+  options.posting = ReceivePosting::kDeferred;
   schedule.posted = make_pytorch_lists(require_valid(schedule), options);
   return require_valid(std::move(schedule));
 }

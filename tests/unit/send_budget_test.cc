@@ -61,10 +61,10 @@ std::int64_t outputs(const Prediction& step, std::size_t rank) {
 
 TEST(SendBudget, MovesTheOldestWaitInFrontOfTheSendThatIsOneTooMany) {
   const ValidSchedule schedule = schedule_of("0F0 0F1 0B0 0B1 | 1F0 1F1 1B0 1B1");
-  EXPECT_EQ(text_of(make_awaited_lists(schedule, Lowering::kAsap, kUnlimitedSends)),
+  EXPECT_EQ(text_of(make_awaited_lists(schedule, ReceivePosting::kAsap, kUnlimitedSends)),
             "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0WAIT_SEND_F0 0RECV_B1 0B1 0WAIT_SEND_F1\n"
             "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1 1WAIT_SEND_B0 1WAIT_SEND_B1\n");
-  EXPECT_EQ(text_of(make_awaited_lists(schedule, Lowering::kAsap, 1)),
+  EXPECT_EQ(text_of(make_awaited_lists(schedule, ReceivePosting::kAsap, 1)),
             "0F0 0SEND_F0 0F1 0WAIT_SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 0WAIT_SEND_F1\n"
             "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1WAIT_SEND_B0 1SEND_B1 1WAIT_SEND_B1\n");
 }
@@ -73,10 +73,10 @@ TEST(SendBudget, CountsBothDirectionsTogether) {
   const ValidSchedule schedule = schedule_of("0F0 0F1 0B0 0B1 | 1F0 1F1 1B0 1B1 | 2F0 2F1 2B0 2B1");
   // The middle rank's third send is that of a gradient; the oldest of its two sends is 1SEND_F0,
   // for which it has waited behind 1B0 already.
-  EXPECT_EQ(text_of({make_awaited_lists(schedule, Lowering::kAsap, 2)[1]}),
+  EXPECT_EQ(text_of({make_awaited_lists(schedule, ReceivePosting::kAsap, 2)[1]}),
             "1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1 1SEND_F1 1RECV_B0 1B0 1WAIT_SEND_F0 1SEND_B0 "
             "1RECV_B1 1B1 1WAIT_SEND_F1 1SEND_B1 1WAIT_SEND_B0 1WAIT_SEND_B1\n");
-  EXPECT_EQ(text_of({make_awaited_lists(schedule, Lowering::kAsap, 1)[1]}),
+  EXPECT_EQ(text_of({make_awaited_lists(schedule, ReceivePosting::kAsap, 1)[1]}),
             "1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1 1WAIT_SEND_F0 1SEND_F1 1RECV_B0 1B0 "
             "1WAIT_SEND_F1 1SEND_B0 1RECV_B1 1B1 1WAIT_SEND_B0 1SEND_B1 1WAIT_SEND_B1\n");
 }
@@ -85,7 +85,7 @@ TEST(SendBudget, KeepsTheWaitsOfAFile) {
   const std::string posted =
       "0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 0WAIT_SEND_F1\n"
       "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1 1WAIT_SEND_B0 1WAIT_SEND_B1\n";
-  EXPECT_EQ(text_of(make_awaited_lists(schedule_of(posted), Lowering::kAsap, 2)), posted);
+  EXPECT_EQ(text_of(make_awaited_lists(schedule_of(posted), ReceivePosting::kAsap, 2)), posted);
 }
 
 // Rank 1 sends first and waits before it receives what rank 0 sends first and waits for.
@@ -94,7 +94,7 @@ TEST(SendBudget, RefusesAWaitThatWouldBeADeadlock) {
       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 | "
       "1RECV_F1 1F1 1RECV_F0 1F0 1B0 1SEND_B0 1B1 1SEND_B1");
   try {
-    make_awaited_lists(schedule, Lowering::kAsap, 1);
+    make_awaited_lists(schedule, ReceivePosting::kAsap, 1);
     FAIL() << "1RECV_F0 stands behind 1RECV_F1";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::kProblem);

@@ -177,10 +177,10 @@ TEST(StageGraph, IsRefusedByFormatsWithoutIt) {
 TEST(StageGraph, IsRefusedWhereListsKnowOneReceiver) {
   LowerOptions options;
   options.mode = P2pMode::kFifo;
-  options.posting = Lowering::kDeferred;
+  options.posting = ReceivePosting::kDeferred;
   EXPECT_NE(error_of([&] { lower(two_heads(), options); }).find("`lowering` deferred needs stages"),
             std::string::npos);
-  options.posting = Lowering::kAsap;
+  options.posting = ReceivePosting::kAsap;
   options.send_budget = 1;
   EXPECT_NE(error_of([&] { lower(two_heads(), options); }).find("`send_budget` needs stages"),
             std::string::npos);

@@ -37,7 +37,7 @@ void warn_of_posted(const std::string& name, const Schedule& schedule,
                     const PredictOptions& options) {
   if (!is_schedule_file(name)) return;
   const bool has_messages = posts_messages(schedule);
-  if (has_messages && options.cost.lower.posting != Lowering::kAsap)
+  if (has_messages && options.cost.lower.posting != ReceivePosting::kAsap)
     print_message("bubblescope: --lowering changes nothing: {} posts its own messages\n", name);
   if (!is_of_pytorch(options.shape.profile)) return;
   if (!has_messages && !posts_collectives(schedule))

@@ -53,7 +53,7 @@ std::vector<traces::FilePart> write_with_costs(const traces::ScheduleFormat& for
 
 /// Warns about swapped messages: PyTorch's own deferral causes them, and then trains with wrong
 /// gradients.
-void warn_of_swapped(const ValidSchedule& schedule, Lowering posting) {
+void warn_of_swapped(const ValidSchedule& schedule, ReceivePosting posting) {
   const Problems swapped = find_swapped_messages(schedule, make_posted_lists(schedule, posting));
   if (swapped.empty()) return;
   print_message(
@@ -94,8 +94,8 @@ std::string written(const traces::ScheduleFormat& format, const Schedule& schedu
 
 std::string write_lists(const traces::ScheduleFormat& format, const std::string& name,
                         const ValidSchedule& schedule, const PredictOptions& options) {
-  const Lowering posting = options.cost.lower.posting;
-  if (posting == Lowering::kDeferred && posts_messages(schedule))
+  const ReceivePosting posting = options.cost.lower.posting;
+  if (posting == ReceivePosting::kDeferred && posts_messages(schedule))
     throw Error(schedule->name +
                 " posts its own messages, which stay where they are; leave --lowering out");
   if (options.cost.lower.send_budget &&

@@ -138,7 +138,8 @@ P2pRule read_p2p_rule(const std::string& text) {
     throw Error("'" + text + "' has no number of slots; write eager:2");
   std::vector<std::string> names;
   for (const Named<P2pMode>& known : kP2pModes) names.emplace_back(known.name);
-  throw Error("'" + text + "' is not one of " + mode_names() + suggestion(nearest_names(name, names)));
+  throw Error("'" + text + "' is not one of " + mode_names() +
+              suggestion(nearest_names(name, names)));
 }
 
 /// Adds flags for the end of a step and its costs.
@@ -295,9 +296,9 @@ void add_lowering_options(CommandFlags& app, CostOptions& options) {
                options.lower.mode = rule.mode;
                options.lower.eager_slots = rule.eager_slots;
              });
-  add_choice<Lowering>(app, {"--lowering", "where receives are posted (default asap)"},
-                       choices_of(kLowerings),
-                       [&options](Lowering posting) { options.lower.posting = posting; });
+  add_choice<ReceivePosting>(
+      app, {"--lowering", "where receives are posted (default asap)"}, choices_of(kReceivePostings),
+      [&options](ReceivePosting posting) { options.lower.posting = posting; });
   app.add_option("--ranks-per-host-link", options.lower.ranks_per_host_link,
                  "neighbouring ranks whose copies to and from the host share one link (default 1)")
       ->check(InRange(1, kMaxRanks));

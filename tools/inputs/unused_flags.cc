@@ -183,7 +183,7 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
       {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs || options.policy,
        kNoPairs},
-      {"--lowering", lower.posting != Lowering::kAsap,
+      {"--lowering", lower.posting != ReceivePosting::kAsap,
        lower.mode != P2pMode::kDataflow && !step.own_messages,
        step.own_messages ? "the file posts its own messages"
                          : "nothing is posted with --p2p-mode dataflow; give another mode"},

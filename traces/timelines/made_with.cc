@@ -50,7 +50,7 @@ std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made) 
   std::vector<std::pair<std::string, std::string>> described;
   if (!made.costs.empty()) described.emplace_back("costs", made.costs);
   described.emplace_back("p2p_mode", to_string(made.lower.mode, made.lower.eager_slots));
-  described.emplace_back("lowering", name_of(kLowerings, made.lower.posting));
+  described.emplace_back("lowering", name_of(kReceivePostings, made.lower.posting));
   described.emplace_back("overlap", name_of(kOverlaps, made.lower.overlap));
   const UpdateOptions& update = made.lower.update;
   if (update.optimizer != OptimizerMode::kNone)
@@ -88,7 +88,7 @@ LowerOptions read_lowering(const Described& described, const std::string& where)
     options.mode = rule->mode;
     options.eager_slots = rule->eager_slots;
   }
-  options.posting = read_choice(described, "lowering", kLowerings, options.posting, where);
+  options.posting = read_choice(described, "lowering", kReceivePostings, options.posting, where);
   options.overlap = read_choice(described, "overlap", kOverlaps, options.overlap, where);
   UpdateOptions& update = options.update;
   update.optimizer = read_choice(described, "optimizer", kOptimizerModes, update.optimizer, where);

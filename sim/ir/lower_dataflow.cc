@@ -98,18 +98,18 @@ class DataflowLowering {
 
   /// The last of the forwards that are fused with this one.
   InstructionId last_of(const Op& op, InstructionId id) const {
-    const std::int64_t joint = schedule_.fused_forwards;
-    if (joint == 1 || op.kind != OpKind::kForward) return id;
-    return id + static_cast<InstructionId>(joint - 1 - schedule_.forward_index(op) % joint);
+    const std::int64_t fused = schedule_.fused_forwards;
+    if (fused == 1 || op.kind != OpKind::kForward) return id;
+    return id + static_cast<InstructionId>(fused - 1 - schedule_.forward_index(op) % fused);
   }
 
   void add_compute(const RankOrder& ops, std::size_t at) {
     const Op& op = ops[at];
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
     const InstructionId id = draft_.add({op, static_cast<std::uint32_t>(rank), rank, rank});
-    const bool joint = op.pairing == Pairing::kFirst && overlap_ != Overlap::kSerial;
+    const bool starts_as_pair = op.pairing == Pairing::kFirst && overlap_ != Overlap::kSerial;
     wait_for_inputs(op, id, id);
-    if (joint) wait_for_inputs(ops[at + 1], id + 1, id);
+    if (starts_as_pair) wait_for_inputs(ops[at + 1], id + 1, id);
     for (const InstructionId evicted : copies_.evicted) draft_.wait_for(evicted);
     copies_.evicted.clear();
     copies_.last_compute = id;
@@ -163,8 +163,8 @@ class DataflowLowering {
   /// An awaited op precedes the op in the order of their rank. So if it does not end before
   /// `waiter`, both belong to the same pair or fused forwards, which run in order anyway.
   void wait_for_edge(InstructionId awaited, InstructionId waiter) {
-    const bool joint = awaited >= waiter && awaited < rank_end_;
-    if (!joint) draft_.wait_for(awaited);
+    const bool in_same_group = awaited >= waiter && awaited < rank_end_;
+    if (!in_same_group) draft_.wait_for(awaited);
   }
 
   void wait_if_made(ValueKind value_kind, const Op& op, InstructionId id, InstructionId waiter) {
@@ -181,9 +181,9 @@ class DataflowLowering {
                                        std::to_string(value.microbatch) + ", which no rank runs");
     // Values of the pair itself: its first half starts both ops, and a fused pair's second half
     // ends both.
-    const bool joint = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
+    const bool is_paired = op.pairing != Pairing::kAlone && overlap_ != Overlap::kSerial;
     const InstructionId first = op.pairing == Pairing::kSecond ? id - 1 : id;
-    if (joint && (producer == first || producer == first + 1) && (producer >= waiter)) return;
+    if (is_paired && (producer == first || producer == first + 1) && (producer >= waiter)) return;
     if (has_late_results_ && producer == id) return;  // of the pair's first half, which precedes it
     const std::int32_t rank = schedule_.rank_of(op.stage, op.microbatch);
     const bool local = schedule_.rank_of(value.stage, value.microbatch) == rank;

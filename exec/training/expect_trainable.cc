@@ -25,7 +25,7 @@ void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
         "or use `work` sleep");
 }
 
-/// Stages beside the chain are shards of its output layer: they read its last stage.
+/// Side stages are shards of the output layer: they read the last stage of the chain.
 void expect_shards(const Schedule& schedule, const TransformerShape& model) {
   if (schedule.side_stages == 0) return;
   const std::int32_t chain = model_stages(schedule);

@@ -118,7 +118,7 @@ TrainingResult TrainedStages::result() const {
       std::vector<Matrix> weights = read_matrices(reader);
       std::vector<Matrix> gradients = read_matrices(reader);
       const std::size_t stage = stage_of(replica);
-      if (schedule_.is_beside(static_cast<std::int32_t>(stage))) {
+      if (schedule_.is_side_stage(static_cast<std::int32_t>(stage))) {
         head.add(stage - result.stages.size(), std::move(weights), std::move(gradients));
         continue;
       }

@@ -20,7 +20,7 @@ Direction direction_of(const Op& message) {
 bool has_early_grads(const Schedule& schedule) {
   return std::any_of(schedule.order.begin(), schedule.order.end(), [&](const RankOrder& ops) {
     return std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
-      return op.kind == OpKind::kInputGrad && schedule.is_beside(op.stage);
+      return op.kind == OpKind::kInputGrad && schedule.is_side_stage(op.stage);
     });
   });
 }
@@ -70,10 +70,10 @@ Matrix StageMessages::take(const Slot& slot, const Op& op, std::int32_t producer
   const Positions positions = positions_of(model_.sequence, schedule_.shape.slices, op.slice);
   const std::int32_t rows = model_.batch * positions.count;
   const std::int32_t width = model_.width;
-  const std::int32_t columns =
-      slot.direction == Direction::kBackward && has_early_grads_ && schedule_.is_beside(producer)
-          ? early_columns(width)
-          : width;
+  const std::int32_t columns = slot.direction == Direction::kBackward && has_early_grads_ &&
+                                       schedule_.is_side_stage(producer)
+                                   ? early_columns(width)
+                                   : width;
   std::optional<Payload> payload = inbox_.take(slot);
   if (!payload) return Matrix(rows, columns);  // as if nothing had arrived
   const std::string damage = find_damage(*payload, rows, columns);

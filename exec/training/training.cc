@@ -35,7 +35,7 @@ PayloadCodec Training::payload_codec() {
 }
 
 bool Training::is_of_shard(const Instruction& instruction) const {
-  return stages_.schedule().is_beside(instruction.op.stage);
+  return stages_.schedule().is_side_stage(instruction.op.stage);
 }
 
 Blob Training::pack(InstructionId message) {

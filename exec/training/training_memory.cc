@@ -92,7 +92,7 @@ MemoryModel training_memory(const Schedule& schedule, const TrainingOptions& opt
   const Tokens tokens = make_tokens(options, 0, 0);
   MemoryModel memory;
   for (std::int32_t at = 0; at < schedule.stages(); ++at) {
-    if (schedule.is_beside(at)) {
+    if (schedule.is_side_stage(at)) {
       const Bytes kept = measure_shard(plan_of(schedule, options, at), tokens) / slices;
       memory.checkpoint_bytes.push_back(kept);
       memory.activation_bytes.push_back({kept, 0, -kept});

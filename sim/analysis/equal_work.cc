@@ -35,7 +35,7 @@ Counterfactual with_means(KeyOf key_of) {
 
 Counterfactual with_equal_stages(const ObservedStep& like) {
   return with_means([like](std::size_t replica, const Op& op) {
-    const std::int32_t stage = like.is_beside(op) ? op.stage : -1;
+    const std::int32_t stage = like.is_on_side_stage(op) ? op.stage : -1;
     return std::tuple(replica, op.kind, op.microbatch, op.slice, stage);
   });
 }

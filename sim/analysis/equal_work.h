@@ -8,8 +8,8 @@
 
 namespace bubblescope::inline sim {
 
-/// Every op takes the mean of its kind and micro-batch over all stages. Stages beside the chain of
-/// `like` keep their times.
+/// Every op takes the mean of its kind and micro-batch over all stages. Side stages of `like` keep
+/// their times.
 Counterfactual with_equal_stages(const ObservedStep& like);
 
 /// Every op takes the mean of its kind and stage over all micro-batches and replicas.

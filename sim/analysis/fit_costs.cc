@@ -239,7 +239,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
   for (std::size_t replica = 0; replicas > 1 && replica < replicas; ++replica)
     table.replicas.push_back(entries(replica));
   const auto chain =
-      static_cast<std::size_t>(std::min(options.stages, steps.front().front().chain));
+      static_cast<std::size_t>(std::min(options.stages, steps.front().front().chain_stages));
   const bool has_shards = chain < table.stages.size();
   split_table(fitted, options, chain);
   fit_updates(steps, table);

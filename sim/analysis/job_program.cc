@@ -19,7 +19,7 @@ namespace {
 constexpr Nanos kClocksDiffer = 500'000;
 
 /// When a work runs, compared with the ops of its worker.
-enum class WorkPlace : std::uint8_t { kBefore, kBeside, kAfter };
+enum class WorkPlace : std::uint8_t { kBefore, kDuring, kAfter };
 
 struct PlacedWork {
   const OuterWork* work = nullptr;
@@ -65,7 +65,7 @@ PlacedWork find_place(const ObservedStep& replica, const OuterWork& work) {
   const FirstAndLast all = find_ops(replica, work.rank, {});
   if (work.start + kClocksDiffer >= replica.timeline.end[all.last])
     return {&work, WorkPlace::kAfter, all.last};
-  return {&work, WorkPlace::kBeside, find_op_before(replica, work)};
+  return {&work, WorkPlace::kDuring, find_op_before(replica, work)};
 }
 
 class JobBuilder {
@@ -236,7 +236,7 @@ class JobBuilder {
           awaited.insert(awaited.end(), gate->second.begin(), gate->second.end());
         add(one, awaited, step_[at].duration_of(id),
             {static_cast<std::int32_t>(at), one.rank, static_cast<std::uint32_t>(one.op.kind),
-             waits[id], step_[at].is_beside(one.op), one.role != Role::kWork});
+             waits[id], step_[at].is_on_side_stage(one.op), one.role != Role::kWork});
       }
     }
   }

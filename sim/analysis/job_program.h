@@ -52,7 +52,7 @@ struct InstructionOwner {
   /// An OpKind, or kOpKinds plus the index of a work's name, or kNoKind.
   std::uint32_t kind = 0;
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
-  bool is_beside = false;           ///< whether it is an op beside the chain of stages
+  bool is_on_side_stage = false;    ///< whether it is an op of a side stage
   bool is_end = false;              ///< a post or a wait for a message of that kind
 };
 

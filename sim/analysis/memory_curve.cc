@@ -82,7 +82,7 @@ class Amounts {
   MemoryAmount whole_of(const MemoryDelta& chunk, std::size_t stage, OpKind kind) const {
     const Bytes bytes =
         memory_.activation_bytes.empty() ? 0 : memory_.activation_bytes[stage](kind);
-    if (schedule_.is_beside(static_cast<std::int32_t>(stage))) return {0, 0, bytes};
+    if (schedule_.is_side_stage(static_cast<std::int32_t>(stage))) return {0, 0, bytes};
     return {chunk(kind), memory_.unit(kind), bytes};
   }
 

@@ -22,15 +22,15 @@ struct JobSteps {
   std::vector<JobProgram> programs;
   std::vector<std::optional<Nanos>>
       fixed;  ///< [InstructionOwner::kind]; empty where the kind is missing
-  std::array<std::optional<Nanos>, kOpKinds> fixed_beside;  ///< the same of ops beside the chain
-  std::vector<bool> communicates;                           ///< [InstructionOwner::kind]
-  std::vector<std::string> names;                           ///< of works
+  std::array<std::optional<Nanos>, kOpKinds> fixed_on_side;  ///< the same of ops of side stages
+  std::vector<bool> communicates;                            ///< [InstructionOwner::kind]
+  std::vector<std::string> names;                            ///< of works
   bool has_works = false;
 
   /// A send keeps its queue for no longer than its message usually takes.
   Nanos fixed_of(const InstructionOwner& owner, Nanos measured) const {
     const std::optional<Nanos>& time =
-        owner.is_beside ? fixed_beside[owner.kind] : fixed[owner.kind];
+        owner.is_on_side_stage ? fixed_on_side[owner.kind] : fixed[owner.kind];
     if (owner.is_end) return std::min(measured, time.value_or(measured));
     return *time;
   }
@@ -64,19 +64,19 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
   job.names = collect_names(works);
   job.programs = make_job_programs(steps, works, job.names);
   std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
-  std::vector<std::vector<Nanos>> beside(kOpKinds);
+  std::vector<std::vector<Nanos>> on_side(kOpKinds);
   for (const JobProgram& one : job.programs)
     for (std::size_t id = 0; id < one.owners.size(); ++id) {
       const InstructionOwner& owner = one.owners[id];
       if (!owner.is_end)
-        (owner.is_beside ? beside : durations)[owner.kind].push_back(one.durations[id]);
+        (owner.is_on_side_stage ? on_side : durations)[owner.kind].push_back(one.durations[id]);
       job.has_works = job.has_works || owner.kind >= kOpKinds;
     }
   job.communicates = find_communicating(works, job.names);
   for (std::size_t kind = 0; kind < durations.size(); ++kind)
     job.fixed.push_back(find_fixed(durations[kind], job.communicates[kind]));
-  for (std::size_t kind = 0; kind < beside.size(); ++kind)
-    job.fixed_beside[kind] = find_fixed(beside[kind], job.communicates[kind]);
+  for (std::size_t kind = 0; kind < on_side.size(); ++kind)
+    job.fixed_on_side[kind] = find_fixed(on_side[kind], job.communicates[kind]);
   return job;
 }
 

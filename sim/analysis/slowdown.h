@@ -5,7 +5,7 @@
 // durations, with its replicas coupled and with the works around the ops (sim/analysis/
 // job_program.h). *Fixing* gives an op or a work the mean duration of its kind over all steps,
 // replicas and stages, or, if it communicates, the median. The mean conserves work, so it is what
-// balancing can reach. Ops of stages beside the chain are kinds of their own.
+// balancing can reach. Ops of side stages are kinds of their own.
 //   S             T over the time with everything fixed
 //   S of x        the time with everything but x fixed, over the time with everything fixed;
 //                 x is a kind of op or work, a replica or a stage

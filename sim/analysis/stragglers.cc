@@ -26,7 +26,7 @@ class StageTimes {
         const StageKind place{instruction.op.stage, instruction.op.kind};
         times_[place].push_back(step.duration_of(id));
         ranks_[place] = instruction.rank;
-        if (step.is_beside(instruction.op)) beside_.insert(place);
+        if (step.is_on_side_stage(instruction.op)) on_side_.insert(place);
       });
     for (auto& [place, times] : times_) medians_[place] = quantile(std::move(times), 50);
   }
@@ -36,7 +36,7 @@ class StageTimes {
   std::vector<StageSpeed> speeds() const {
     std::vector<StageSpeed> speeds;
     for (const auto& [place, median] : medians_)
-      if (!beside_.contains(place))
+      if (!on_side_.contains(place))
         speeds.push_back({place.first, ranks_.at(place), place.second, median, others(place)});
     return speeds;
   }
@@ -46,7 +46,7 @@ class StageTimes {
   Nanos others(const StageKind& place) const {
     std::vector<Nanos> medians;
     for (const auto& [other, median] : medians_)
-      if (other.second == place.second && other.first != place.first && !beside_.contains(other))
+      if (other.second == place.second && other.first != place.first && !on_side_.contains(other))
         medians.push_back(median);
     return medians.empty() ? medians_.at(place) : quantile(std::move(medians), 50);
   }
@@ -54,7 +54,7 @@ class StageTimes {
   std::map<StageKind, std::vector<Nanos>> times_;
   std::map<StageKind, Nanos> medians_;
   std::map<StageKind, std::int32_t> ranks_;
-  std::set<StageKind> beside_;  ///< those of stages beside the chain
+  std::set<StageKind> on_side_;  ///< those of side stages
 };
 
 std::vector<Outlier> find_outliers(std::span<const ObservedStep> steps, const StageTimes& times) {

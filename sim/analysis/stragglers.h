@@ -17,12 +17,12 @@ namespace bubblescope::inline sim {
 struct ObservedStep {
   const Program& program;
   const Timeline& timeline;
-  /// The number of stages in the chain; those behind are shards of the output layer
-  /// (Schedule::side_stages), which are compared with no stage.
-  std::int32_t chain = std::numeric_limits<std::int32_t>::max();
+  /// The number of stages in the chain; those after it are side stages (Schedule::side_stages),
+  /// which are compared with no stage.
+  std::int32_t chain_stages = std::numeric_limits<std::int32_t>::max();
   Nanos delay = 0;  ///< by how much later than the earliest replica it begins
 
-  bool is_beside(const Op& op) const { return op.stage >= chain; }
+  bool is_on_side_stage(const Op& op) const { return op.stage >= chain_stages; }
   Nanos duration_of(InstructionId id) const { return timeline.end[id] - timeline.start[id]; }
 
   /// Calls visit(id, instruction) for every compute op, in the Program's order.

@@ -36,7 +36,7 @@ Cause find_unequal_stage(std::span<const ReplicatedStep> steps,
     const std::vector<Durations> durations = apply_counterfactuals(steps, at, counterfactuals);
     for (std::size_t replica = 0; replica < step.size(); ++replica)
       step[replica].for_each_compute([&](InstructionId id, const Instruction& one) {
-        if (step[replica].is_beside(one.op)) return;
+        if (step[replica].is_on_side_stage(one.op)) return;
         work[one.op.stage] += static_cast<double>(durations[replica][id]);
         rank_of[one.op.stage] = one.rank;
       });

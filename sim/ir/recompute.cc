@@ -21,7 +21,7 @@ std::vector<Recompute> spread_over_stages(const Schedule& schedule,
                 " stages; give one entry for all, or one per stage");
   std::vector<Recompute> spread(stages);
   for (std::size_t stage = 0; stage < stages; ++stage)
-    spread[stage] = schedule.is_beside(static_cast<std::int32_t>(stage))
+    spread[stage] = schedule.is_side_stage(static_cast<std::int32_t>(stage))
                         ? Recompute::kNone
                         : given[stage % given.size()];
   return spread;

@@ -80,17 +80,17 @@ struct Schedule {
     return recompute_of_stage.empty() ? Recompute::kFull : recompute_of_stage[stage];
   }
   std::int32_t stages_per_pipeline() const { return stages() / pipelines; }
-  /// Whether a stage, or the end of the placement, is behind the chain.
-  bool is_beside(std::int32_t stage) const { return stage >= stages() - side_stages; }
+  /// Whether a stage, or the end of the placement, is after the chain.
+  bool is_side_stage(std::int32_t stage) const { return stage >= stages() - side_stages; }
   /// Whether the model begins at a stage: it reads no other.
   bool is_first(std::int32_t stage) const {
     if (!graph.is_chain()) return graph.inputs(stage).empty();
-    return stage % stages_per_pipeline() == 0 || is_beside(stage);
+    return stage % stages_per_pipeline() == 0 || is_side_stage(stage);
   }
   /// Whether the model ends at a stage: no other reads it.
   bool is_last(std::int32_t stage) const {
     if (!graph.is_chain()) return graph.readers(stage).empty();
-    return (stage + 1) % stages_per_pipeline() == 0 || is_beside(stage + 1);
+    return (stage + 1) % stages_per_pipeline() == 0 || is_side_stage(stage + 1);
   }
   /// The pipeline of a micro-batch. Each gets an equal, contiguous range of them: the first half
   /// goes through the first of two pipelines.

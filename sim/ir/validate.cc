@@ -95,12 +95,12 @@ class OpChecks {
   }
 
   void check_side_stages() {
-    const std::int32_t beside = schedule_.side_stages;
-    if (beside < 0 || (beside > 0 && beside >= schedule_.stages()))
+    const std::int32_t side = schedule_.side_stages;
+    if (side < 0 || (side > 0 && side >= schedule_.stages()))
       report({}, {},
-             "of " + std::to_string(schedule_.stages()) + " stage(s), " + std::to_string(beside) +
+             "of " + std::to_string(schedule_.stages()) + " stage(s), " + std::to_string(side) +
                  " cannot be beside the chain; leave at least one in it");
-    if (beside > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
+    if (side > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
       report({}, {}, "stages beside the chain need one pipeline, and one rank per stage");
   }
 

@@ -11,7 +11,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// [rank]: its stages in the pipeline that has most there, without stages beside the chain.
+/// [rank]: its stages in the pipeline that has most there, without side stages.
 std::vector<std::int32_t> count_chunks(const Schedule& schedule) {
   const std::int32_t per_pipeline = (schedule.stages() - schedule.side_stages) / schedule.pipelines;
   std::vector<std::int32_t> most(static_cast<std::size_t>(schedule.shape.ranks), 0);

@@ -97,17 +97,17 @@ void add_output_layer(StageCost& cost, Nanos product) {
   cost.backward += 2 * product;
 }
 
-/// The output layer is on the last stage of each pipeline, or divided over the stages beside the
-/// chain, which have nothing else.
+/// The output layer is on the last stage of each pipeline, or divided over the side stages, which
+/// have nothing else.
 void place_output_layer(CostModel& model, const UniformCost& cost, const Schedule& schedule) {
-  const std::int32_t beside = schedule.side_stages;
-  const std::int32_t chain = schedule.stages() - beside;
+  const std::int32_t side = schedule.side_stages;
+  const std::int32_t chain = schedule.stages() - side;
   const std::int64_t slices = schedule.shape.slices;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
-    const bool is_side = schedule.is_beside(stage);
-    if (!is_side && (beside > 0 || !schedule.is_last(stage))) continue;
+    const bool is_side = schedule.is_side_stage(stage);
+    if (!is_side && (side > 0 || !schedule.is_last(stage))) continue;
     const Nanos whole =
-        is_side ? part_of(cost.output_layer, beside, stage - chain) : cost.output_layer;
+        is_side ? part_of(cost.output_layer, side, stage - chain) : cost.output_layer;
     for (std::int64_t slice = 0; slice < slices; ++slice) {
       StageCost& part_cost = model.stages[static_cast<std::size_t>(stage * slices + slice)];
       if (is_side) part_cost = {};
@@ -153,7 +153,7 @@ CostModel spread(const UniformCost& cost, const Schedule& schedule) {
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const std::int64_t shares = per_rank ? count_shares(schedule, stage) : 1;
     const auto part = [&](Nanos share) {
-      return schedule.is_beside(stage)
+      return schedule.is_side_stage(stage)
                  ? 0
                  : part_of(combine_shares(shares, share), chunks, chunk_of[stage] % chunks);
     };

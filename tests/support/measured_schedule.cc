@@ -53,7 +53,7 @@ std::vector<std::int64_t> walk_peaks(const Schedule& schedule, const MemoryDelta
     std::int64_t held = 0;
     std::int64_t peak = 0;
     for (const Op& op : ops) {
-      if (schedule.is_beside(op.stage)) continue;
+      if (schedule.is_side_stage(op.stage)) continue;
       held += delta(op.kind);
       peak = std::max(peak, held);
     }

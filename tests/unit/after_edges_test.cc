@@ -76,7 +76,7 @@ TEST(AfterEdges, HoldWithinAPair) {
   EXPECT_EQ(validate(schedule).size(), 1u);
 }
 
-// Rank 1 holds a stage beside the chain, 2, whose F and B take 1 and 2 ms: 2B0 ends at 7 ms. In a
+// Rank 1 holds a side stage, 2, whose F and B take 1 and 2 ms: 2B0 ends at 7 ms. In a
 // pair that starts as one, 0F1 waits for it with 0B0.
 TEST(AfterEdges, OfAPairsSecondHalfHoldBackItsFirst) {
   Schedule schedule =

@@ -139,8 +139,8 @@ Schedule read_schedule_object(const JsonNode& node) {
   read_placement(node.at("placement"), schedule);
   read_asynchronous(node, schedule);
   read_activation_keys(node, schedule);
-  if (const auto beside = node.find("side_stages"))
-    schedule.side_stages = beside->integer32(0, schedule.stages() - 1);
+  if (const auto side = node.find("side_stages"))
+    schedule.side_stages = side->integer32(0, schedule.stages() - 1);
   if (const auto inputs = node.find("inputs")) read_inputs(*inputs, schedule);
   read_after(node, schedule);
   if (const auto excess = explain_size(schedule)) node.at("shape").refuse(*excess);

@@ -55,26 +55,26 @@ std::map<InstructionId, Queue> find_runs(const Program& program) {
   return runs;
 }
 
-/// The order of the streams, except that the works of one reduction are adjacent, at the place of
+/// The order of the streams, except that the sums of one reduction are adjacent, at the place of
 /// the first. All of them wait for the same posts and what precedes these, so the dependencies
 /// allow it. All ranks thus enqueue their sums in the same order.
 std::vector<InstructionId> find_order(const Program& program, const StreamPlan& streams) {
-  std::map<Queue, Queue> works;  // [posts]: the works that wait for them
+  std::map<Queue, Queue> sums;  // [posts]: the sums that wait for them
   const auto posts = [&](InstructionId id) {
     const Instruction& at = program.instructions[id];
     const bool reduces = at.op.kind == OpKind::kReduceGrad && at.role == Role::kWork;
     return reduces ? posts_of(program, id) : Queue();
   };
   for (const InstructionId id : streams.order)
-    if (const Queue awaited = posts(id); !awaited.empty()) works[awaited].push_back(id);
+    if (const Queue awaited = posts(id); !awaited.empty()) sums[awaited].push_back(id);
   Queue order;
   for (const InstructionId id : streams.order) {
-    const auto together = works.find(posts(id));
-    if (together == works.end())
+    const auto together = sums.find(posts(id));
+    if (together == sums.end())
       order.push_back(id);
     else
       order.insert(order.end(), together->second.begin(), together->second.end());
-    if (together != works.end()) together->second.clear();
+    if (together != sums.end()) together->second.clear();
   }
   return order;
 }

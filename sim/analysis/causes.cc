@@ -64,11 +64,11 @@ void add_gaps(CauseList& causes) {
 }  // namespace
 
 CauseReport find_causes(std::span<const ReplicatedStep> steps,
-                        std::span<const std::vector<OuterWork>> works) {
+                        std::span<const std::vector<OuterActivity>> activities) {
   CauseReport report;
   // If messages leave some time after their op ended, only the waiting time keeps the replay as
   // long as the measured step. Without it, the replay says nothing about causes.
-  const CoupledSteps coupled(steps, works);
+  const CoupledSteps coupled(steps, activities);
   const double as_it_was = mean_of(coupled.replay(Waiting::kKept, {}));
   CauseList causes(coupled);
   report.is_known = std::abs(causes.replayed() - as_it_was) <= kMaxDropped * as_it_was;
@@ -89,17 +89,17 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   return report;
 }
 
-std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown) {
+std::vector<Cause> find_exposed_activities(const SlowdownReport& slowdown) {
   std::vector<Cause> causes;
-  for (const WorkSlowdown& work : slowdown.by_work) {
-    if (!work.communicates) continue;
+  for (const ActivitySlowdown& activity : slowdown.by_activity) {
+    if (!activity.communicates) continue;
     Cause cause{CauseKind::kCommunication};
-    cause.collective = work.name;
-    cause.saves = std::accumulate(work.saves.begin(), work.saves.end(), Nanos{0}) /
-                  static_cast<Nanos>(work.saves.size());
+    cause.collective = activity.name;
+    cause.saves = std::accumulate(activity.saves.begin(), activity.saves.end(), Nanos{0}) /
+                  static_cast<Nanos>(activity.saves.size());
     cause.left = slowdown.replayed - cause.saves;
-    cause.saves_p5 = quantile(work.saves, 5);
-    cause.saves_p95 = quantile(work.saves, 95);
+    cause.saves_p5 = quantile(activity.saves, 5);
+    cause.saves_p95 = quantile(activity.saves, 95);
     if (cause.saves > 0) causes.push_back(std::move(cause));
   }
   return causes;

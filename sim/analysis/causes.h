@@ -109,11 +109,11 @@ struct CauseReport {
 };
 
 /// Requires at least one step. All steps must have the same number of replicas, which run the same
-/// stages. `works`: per step, what runs besides the ops; empty where that is not known.
+/// stages. `activities`: per step, what runs besides the ops; empty where that is not known.
 CauseReport find_causes(std::span<const ReplicatedStep> steps,
-                        std::span<const std::vector<OuterWork>> works = {});
+                        std::span<const std::vector<OuterActivity>> activities = {});
 
 /// The collectives around the ops, where whole steps were replayed: what hiding each would save.
-std::vector<Cause> find_exposed_works(const SlowdownReport& slowdown);
+std::vector<Cause> find_exposed_activities(const SlowdownReport& slowdown);
 
 }  // namespace bubblescope::inline sim

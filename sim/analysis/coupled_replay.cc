@@ -44,8 +44,8 @@ std::vector<Durations> apply_counterfactuals(std::span<const ReplicatedStep> ste
 }
 
 CoupledSteps::CoupledSteps(std::span<const ReplicatedStep> steps,
-                           std::span<const std::vector<OuterWork>> works)
-    : steps_(steps), programs_(make_job_programs(steps, works, collect_names(works))) {}
+                           std::span<const std::vector<OuterActivity>> activities)
+    : steps_(steps), programs_(make_job_programs(steps, activities, collect_names(activities))) {}
 
 std::vector<double> CoupledSteps::replay(Waiting waiting,
                                          std::span<const Counterfactual> counterfactuals) const {

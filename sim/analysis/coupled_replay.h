@@ -1,6 +1,6 @@
 // Replays whole steps with some durations changed. A step ends with its slowest replica; where the
-// works around the ops are known (sim/analysis/job_program.h), they run as well, and replicas wait
-// for each other in their collectives.
+// activities around the ops are known (sim/analysis/job_program.h), they run as well, and replicas
+// wait for each other in their collectives.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ std::vector<Durations> apply_counterfactuals(std::span<const ReplicatedStep> ste
 /// All replicas of every step. Refers to the steps.
 class CoupledSteps {
  public:
-  /// `works`: per step, what runs besides the ops; empty where that is not known.
+  /// `activities`: per step, what runs besides the ops; empty where that is not known.
   explicit CoupledSteps(std::span<const ReplicatedStep> steps,
-                        std::span<const std::vector<OuterWork>> works = {});
+                        std::span<const std::vector<OuterActivity>> activities = {});
 
   std::span<const ReplicatedStep> steps() const { return steps_; }
 

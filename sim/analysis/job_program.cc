@@ -1,4 +1,4 @@
-// Adds the works of a step to the Programs of its replicas.
+// Adds the activities of a step to the Programs of its replicas.
 #include "sim/analysis/job_program.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace {
 /// The clocks of a trace may differ by this much.
 constexpr Nanos kClocksDiffer = 500'000;
 
-/// When a work runs, compared with the ops of its worker.
-enum class WorkPlace : std::uint8_t { kBefore, kDuring, kAfter };
+/// When an activity runs, compared with the ops of its worker.
+enum class ActivityPlace : std::uint8_t { kBefore, kDuring, kAfter };
 
-struct PlacedWork {
-  const OuterWork* work = nullptr;
-  WorkPlace place = WorkPlace::kAfter;
+struct PlacedActivity {
+  const OuterActivity* activity = nullptr;
+  ActivityPlace place = ActivityPlace::kAfter;
   InstructionId op = kNoInstruction;  ///< that waits for it, or that it waits for; in its replica
 };
 
@@ -47,25 +47,26 @@ FirstAndLast find_ops(const ObservedStep& replica, std::int32_t rank,
   return span;
 }
 
-/// The last op of a rank that had ended when a work began.
-InstructionId find_op_before(const ObservedStep& replica, const OuterWork& work) {
+/// The last op of a rank that had ended when an activity began.
+InstructionId find_op_before(const ObservedStep& replica, const OuterActivity& activity) {
   InstructionId found = kNoInstruction;
   replica.for_each_compute([&](InstructionId id, const Instruction& one) {
-    if (one.rank == work.rank && replica.timeline.end[id] <= work.start + kClocksDiffer) found = id;
+    if (one.rank == activity.rank && replica.timeline.end[id] <= activity.start + kClocksDiffer)
+      found = id;
   });
   return found;
 }
 
-PlacedWork find_place(const ObservedStep& replica, const OuterWork& work) {
-  FirstAndLast ops = find_ops(replica, work.rank, work.stage);
-  if (ops.first == kNoInstruction) ops = find_ops(replica, work.rank, {});
-  if (ops.first == kNoInstruction) return {&work, WorkPlace::kBefore, kNoInstruction};
-  if (work.end <= replica.timeline.start[ops.first] + kClocksDiffer)
-    return {&work, WorkPlace::kBefore, ops.first};
-  const FirstAndLast all = find_ops(replica, work.rank, {});
-  if (work.start + kClocksDiffer >= replica.timeline.end[all.last])
-    return {&work, WorkPlace::kAfter, all.last};
-  return {&work, WorkPlace::kDuring, find_op_before(replica, work)};
+PlacedActivity find_place(const ObservedStep& replica, const OuterActivity& activity) {
+  FirstAndLast ops = find_ops(replica, activity.rank, activity.stage);
+  if (ops.first == kNoInstruction) ops = find_ops(replica, activity.rank, {});
+  if (ops.first == kNoInstruction) return {&activity, ActivityPlace::kBefore, kNoInstruction};
+  if (activity.end <= replica.timeline.start[ops.first] + kClocksDiffer)
+    return {&activity, ActivityPlace::kBefore, ops.first};
+  const FirstAndLast all = find_ops(replica, activity.rank, {});
+  if (activity.start + kClocksDiffer >= replica.timeline.end[all.last])
+    return {&activity, ActivityPlace::kAfter, all.last};
+  return {&activity, ActivityPlace::kDuring, find_op_before(replica, activity)};
 }
 
 class JobBuilder {
@@ -73,13 +74,13 @@ class JobBuilder {
   JobBuilder(const ReplicatedStep& step, std::span<const std::string> names)
       : step_(step), names_(names), ranks_(static_cast<std::size_t>(step.front().program.ranks)) {}
 
-  std::optional<JobProgram> build(std::span<const OuterWork> works) && {
-    queue_works(works);
-    while (add_ready(WorkPlace::kBefore)) continue;
+  std::optional<JobProgram> build(std::span<const OuterActivity> activities) && {
+    queue_activities(activities);
+    while (add_ready(ActivityPlace::kBefore)) continue;
     add_pipelines();
-    while (add_ready(WorkPlace::kAfter)) continue;
-    for (const WorkQueue& queue : queues_)
-      if (queue.next != queue.works.size()) return {};
+    while (add_ready(ActivityPlace::kAfter)) continue;
+    for (const ActivityQueue& queue : queues_)
+      if (queue.next != queue.activities.size()) return {};
     job_.program.ranks = step_.front().program.ranks;
     job_.program.dependency_begin.push_back(
         static_cast<std::uint32_t>(job_.program.dependencies.size()));
@@ -87,55 +88,57 @@ class JobBuilder {
   }
 
  private:
-  using GroupKey = std::tuple<WorkGroup, std::string, std::int32_t, std::size_t, std::size_t>;
+  using GroupKey = std::tuple<ActivityGroup, std::string, std::int32_t, std::size_t, std::size_t>;
 
-  /// The works of one worker, in order.
-  struct WorkQueue {
-    std::vector<PlacedWork> works;
+  /// The activities of one worker, in order.
+  struct ActivityQueue {
+    std::vector<PlacedActivity> activities;
     std::vector<GroupKey> keys;
     std::size_t next = 0;
     InstructionId last = kNoInstruction;  ///< its instruction added last
   };
 
-  void queue_works(std::span<const OuterWork> works) {
+  void queue_activities(std::span<const OuterActivity> activities) {
     queues_.resize(step_.size() * ranks_);
-    for (const OuterWork& work : works)
-      queues_[worker_of(work)].works.push_back(
-          find_place(step_[static_cast<std::size_t>(work.replica)], work));
+    for (const OuterActivity& activity : activities)
+      queues_[worker_of(activity)].activities.push_back(
+          find_place(step_[static_cast<std::size_t>(activity.replica)], activity));
     for (std::size_t worker = 0; worker < queues_.size(); ++worker) {
-      std::vector<PlacedWork>& own = queues_[worker].works;
-      std::stable_sort(own.begin(), own.end(), [](const PlacedWork& left, const PlacedWork& right) {
-        return std::tuple(left.place, left.work->end, left.work->start) <
-               std::tuple(right.place, right.work->end, right.work->start);
-      });
+      std::vector<PlacedActivity>& own = queues_[worker].activities;
+      std::stable_sort(own.begin(), own.end(),
+                       [](const PlacedActivity& left, const PlacedActivity& right) {
+                         return std::tuple(left.place, left.activity->end, left.activity->start) <
+                                std::tuple(right.place, right.activity->end, right.activity->start);
+                       });
       std::map<std::string, std::int32_t> counts;
-      for (const PlacedWork& one : own) {
-        queues_[worker].keys.push_back(key_of(*one.work, counts[one.work->name]++));
+      for (const PlacedActivity& one : own) {
+        queues_[worker].keys.push_back(key_of(*one.activity, counts[one.activity->name]++));
         members_[queues_[worker].keys.back()].push_back(worker);
       }
     }
   }
 
-  std::size_t worker_of(const OuterWork& work) const {
-    return static_cast<std::size_t>(work.replica) * ranks_ + static_cast<std::size_t>(work.rank);
+  std::size_t worker_of(const OuterActivity& activity) const {
+    return static_cast<std::size_t>(activity.replica) * ranks_ +
+           static_cast<std::size_t>(activity.rank);
   }
 
-  /// Works with the same key begin together.
-  static GroupKey key_of(const OuterWork& work, std::int32_t count) {
-    const auto replica = static_cast<std::size_t>(work.replica);
-    const auto rank = static_cast<std::size_t>(work.rank);
-    switch (work.group) {
-      case WorkGroup::kAlone: return {work.group, work.name, count, replica, rank};
-      case WorkGroup::kReplicas: return {work.group, work.name, count, 0, rank};
-      case WorkGroup::kPipeline: return {work.group, work.name, count, replica, 0};
-      case WorkGroup::kJob: break;
+  /// Activities with the same key begin together.
+  static GroupKey key_of(const OuterActivity& activity, std::int32_t count) {
+    const auto replica = static_cast<std::size_t>(activity.replica);
+    const auto rank = static_cast<std::size_t>(activity.rank);
+    switch (activity.group) {
+      case ActivityGroup::kAlone: return {activity.group, activity.name, count, replica, rank};
+      case ActivityGroup::kReplicas: return {activity.group, activity.name, count, 0, rank};
+      case ActivityGroup::kPipeline: return {activity.group, activity.name, count, replica, 0};
+      case ActivityGroup::kJob: break;
     }
-    return {work.group, work.name, count, 0, 0};
+    return {activity.group, activity.name, count, 0, 0};
   }
 
-  /// Adds every work that all its workers have come to, and that is at most at this place. Returns
-  /// whether there were any.
-  bool add_ready(WorkPlace most) {
+  /// Adds every activity that all its workers have come to, and that is at most at this place.
+  /// Returns whether there were any.
+  bool add_ready(ActivityPlace most) {
     bool added = false;
     for (std::size_t worker = 0; worker < queues_.size(); ++worker)
       while (is_ready(worker, most)) {
@@ -145,62 +148,64 @@ class JobBuilder {
     return added;
   }
 
-  bool is_ready(std::size_t worker, WorkPlace most) const {
-    const WorkQueue& queue = queues_[worker];
-    if (queue.next == queue.works.size()) return false;
+  bool is_ready(std::size_t worker, ActivityPlace most) const {
+    const ActivityQueue& queue = queues_[worker];
+    if (queue.next == queue.activities.size()) return false;
     const GroupKey& key = queue.keys[queue.next];
     const std::vector<std::size_t>& members = members_.at(key);
     return std::all_of(members.begin(), members.end(), [&](std::size_t member) {
-      const WorkQueue& other = queues_[member];
-      return other.next < other.works.size() && other.keys[other.next] == key &&
-             other.works[other.next].place <= most;
+      const ActivityQueue& other = queues_[member];
+      return other.next < other.activities.size() && other.keys[other.next] == key &&
+             other.activities[other.next].place <= most;
     });
   }
 
   void add_group(const std::vector<std::size_t>& members) {
     std::set<InstructionId> awaited;
     for (const std::size_t member : members) {
-      const WorkQueue& queue = queues_[member];
+      const ActivityQueue& queue = queues_[member];
       if (queue.last != kNoInstruction) awaited.insert(queue.last);
-      const PlacedWork& one = queue.works[queue.next];
-      if (one.place != WorkPlace::kBefore && one.op != kNoInstruction)
+      const PlacedActivity& one = queue.activities[queue.next];
+      if (one.place != ActivityPlace::kBefore && one.op != kNoInstruction)
         awaited.insert(first_of_replica_[member / ranks_] + one.op);
     }
     const Nanos begin = find_latest_start(members);
     for (const std::size_t member : members) {
-      WorkQueue& queue = queues_[member];
-      const PlacedWork& one = queue.works[queue.next++];
+      ActivityQueue& queue = queues_[member];
+      const PlacedActivity& one = queue.activities[queue.next++];
       queue.last = job_.program.size();
-      if (one.place == WorkPlace::kBefore && one.op != kNoInstruction)
+      if (one.place == ActivityPlace::kBefore && one.op != kNoInstruction)
         gates_[{member / ranks_, one.op}].push_back(queue.last);
-      add_work(*one.work, {awaited.begin(), awaited.end()}, begin);
+      add_activity(*one.activity, {awaited.begin(), awaited.end()}, begin);
     }
   }
 
-  /// The time at which the last of the workers begins the work that is next in their queues.
+  /// The time at which the last of the workers begins the activity that is next in their queues.
   Nanos find_latest_start(const std::vector<std::size_t>& members) const {
     Nanos latest = std::numeric_limits<Nanos>::min();
     for (const std::size_t member : members) {
-      const WorkQueue& queue = queues_[member];
-      latest = std::max(latest, queue.works[queue.next].work->start);
+      const ActivityQueue& queue = queues_[member];
+      latest = std::max(latest, queue.activities[queue.next].activity->start);
     }
     return latest;
   }
 
   /// A trace may record a collective from the moment its worker enters it; only the time after
   /// `begin`, when the last worker has entered, is its own.
-  void add_work(const OuterWork& work, const std::vector<InstructionId>& awaited, Nanos begin) {
-    const auto name = std::lower_bound(names_.begin(), names_.end(), work.name) - names_.begin();
+  void add_activity(const OuterActivity& activity, const std::vector<InstructionId>& awaited,
+                    Nanos begin) {
+    const auto name =
+        std::lower_bound(names_.begin(), names_.end(), activity.name) - names_.begin();
     Instruction instruction;
     instruction.op.kind = OpKind::kIdle;
     instruction.lane = kNoLane;
-    instruction.rank = instruction.peer = work.rank;
-    add(instruction, awaited, std::max<Nanos>(0, work.end - std::max(begin, work.start)),
-        {work.replica, work.rank, static_cast<std::uint32_t>(kOpKinds + name)});
+    instruction.rank = instruction.peer = activity.rank;
+    add(instruction, awaited, std::max<Nanos>(0, activity.end - std::max(begin, activity.start)),
+        {activity.replica, activity.rank, static_cast<std::uint32_t>(kOpKinds + name)});
   }
 
-  /// Lets the first ops of a replica wait, after the works before them, as long as it began late;
-  /// empty where it did not.
+  /// Lets the first ops of a replica wait, after the activities before them, as long as it began
+  /// late; empty where it did not.
   std::optional<InstructionId> add_delay(std::size_t replica) {
     if (step_[replica].delay == 0) return {};
     std::vector<InstructionId> before;
@@ -254,10 +259,10 @@ class JobBuilder {
   const ReplicatedStep& step_;
   std::span<const std::string> names_;
   std::size_t ranks_;
-  std::vector<WorkQueue> queues_;  ///< [replica * ranks + rank]
+  std::vector<ActivityQueue> queues_;  ///< [replica * ranks + rank]
   std::map<GroupKey, std::vector<std::size_t>> members_;
   std::vector<InstructionId> first_of_replica_;
-  /// [replica, op]: the works before the first op of a stage
+  /// [replica, op]: the activities before the first op of a stage
   std::map<std::pair<std::size_t, InstructionId>, std::vector<InstructionId>> gates_;
   JobProgram job_;
 };
@@ -281,26 +286,26 @@ void drop_waiting(std::vector<JobProgram>& programs) {
 
 }  // namespace
 
-std::vector<std::string> collect_names(std::span<const std::vector<OuterWork>> works) {
+std::vector<std::string> collect_names(std::span<const std::vector<OuterActivity>> activities) {
   std::set<std::string> names;
-  for (const std::vector<OuterWork>& of_step : works)
-    for (const OuterWork& work : of_step) names.insert(work.name);
+  for (const std::vector<OuterActivity>& of_step : activities)
+    for (const OuterActivity& activity : of_step) names.insert(activity.name);
   return {names.begin(), names.end()};
 }
 
 std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
-                                           std::span<const OuterWork> works,
+                                           std::span<const OuterActivity> activities,
                                            std::span<const std::string> names) {
-  return JobBuilder(step, names).build(works);
+  return JobBuilder(step, names).build(activities);
 }
 
 std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
-                                          std::span<const std::vector<OuterWork>> works,
+                                          std::span<const std::vector<OuterActivity>> activities,
                                           std::span<const std::string> names) {
   std::vector<JobProgram> programs;
   for (std::size_t at = 0; at < steps.size(); ++at) {
     std::optional<JobProgram> made = make_job_program(
-        steps[at], works.empty() ? std::span<const OuterWork>{} : works[at], names);
+        steps[at], activities.empty() ? std::span<const OuterActivity>{} : activities[at], names);
     if (!made) return make_job_programs(steps, {}, {});
     programs.push_back(*std::move(made));
   }

@@ -4,8 +4,8 @@
 //   gathering parameters ──► first op of the stage ... last op ──► reductions ──► optimizer
 //
 // A collective begins on all its workers when the last of them has come to it, and takes the time
-// from then on; what a trace shows of it before is waiting. Works that run while their worker
-// computes begin when the op before them has ended, and precede the works after the last op.
+// from then on; what a trace shows of it before is waiting. Activities that run while their worker
+// computes begin when the op before them has ended, and precede the activities after the last op.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ namespace bubblescope::inline sim {
 /// The data-parallel replicas of one step, which synchronize at its end. All have the same ranks.
 using ReplicatedStep = std::vector<ObservedStep>;
 
-/// The workers that begin a work together.
-enum class WorkGroup : std::uint8_t {
+/// The workers that begin an activity together.
+enum class ActivityGroup : std::uint8_t {
   kAlone,
   kReplicas,  ///< the same rank of all replicas
   kPipeline,  ///< the ranks of one replica that run it
   kJob,
 };
 
-/// One work of a worker besides its ops.
-struct OuterWork {
+/// One activity of a worker besides its ops.
+struct OuterActivity {
   std::string name;
   std::int32_t replica = 0;
   std::int32_t rank = 0;
-  WorkGroup group = WorkGroup::kAlone;
+  ActivityGroup group = ActivityGroup::kAlone;
   bool communicates = false;
   std::optional<std::int32_t> stage = {};  ///< whose parameters it is about; empty: the rank's
   Nanos start = 0;
@@ -45,11 +45,11 @@ struct OuterWork {
 /// The kind of an instruction that no worker runs: the wait before a replica that begins late.
 inline constexpr std::uint32_t kNoKind = std::numeric_limits<std::uint32_t>::max();
 
-/// The rank and the kind of the op, work or message that an instruction of a JobProgram is.
+/// The rank and the kind of the op, activity or message that an instruction of a JobProgram is.
 struct InstructionOwner {
   std::int32_t replica = 0;
   std::int32_t rank = 0;  ///< of a message, its sender
-  /// An OpKind, or kOpKinds plus the index of a work's name, or kNoKind.
+  /// An OpKind, or kOpKinds plus the index of an activity's name, or kNoKind.
   std::uint32_t kind = 0;
   bool waits_for_receiver = false;  ///< sim/analysis/waiting_messages.h
   bool is_on_side_stage = false;    ///< whether it is an op of a side stage
@@ -62,22 +62,21 @@ struct JobProgram {
   std::vector<InstructionOwner> owners;  ///< per instruction
 };
 
-/// The names of works in all steps, sorted.
-std::vector<std::string> collect_names(std::span<const std::vector<OuterWork>> works);
+/// The names of activities in all steps, sorted.
+std::vector<std::string> collect_names(std::span<const std::vector<OuterActivity>> activities);
 
-/// Builds the Program. `works` are those of the step, `names` includes all of theirs. Empty if
+/// Builds the Program. `activities` are those of the step, `names` includes all of theirs. Empty if
 /// workers run the same collectives in different orders.
 std::optional<JobProgram> make_job_program(const ReplicatedStep& step,
-                                           std::span<const OuterWork> works,
+                                           std::span<const OuterActivity> activities,
                                            std::span<const std::string> names);
 
-/// The Programs of all steps. `works`: per step, what runs besides the ops; empty where that is not
-/// known. Without works if workers run the same collectives in different orders.
-/// A message that waited for its receiver has its own time instead of the measured one: the median
-/// of those of its kind that did not wait, but at most the measured time; 0 where all of them
-/// waited.
+/// The Programs of all steps. `activities`: per step, what runs besides the ops; empty where that
+/// is not known. Without activities if workers run the same collectives in different orders. A
+/// message that waited for its receiver has its own time instead of the measured one: the median of
+/// those of its kind that did not wait, but at most the measured time; 0 where all of them waited.
 std::vector<JobProgram> make_job_programs(std::span<const ReplicatedStep> steps,
-                                          std::span<const std::vector<OuterWork>> works,
+                                          std::span<const std::vector<OuterActivity>> activities,
                                           std::span<const std::string> names);
 
 }  // namespace bubblescope::inline sim

@@ -1,4 +1,4 @@
-// Replays whole steps with some ops and works fixed.
+// Replays whole steps with some ops and activities fixed.
 #include "sim/analysis/slowdown.h"
 
 #include <algorithm>
@@ -17,15 +17,15 @@ constexpr double kFixedWorkers = 0.03;
 
 double ratio(double owner, double whole) { return whole == 0 ? 1 : owner / whole; }
 
-/// The Programs of all steps, with the fixed duration of every kind of op and work.
+/// The Programs of all steps, with the fixed duration of every kind of op and activity.
 struct JobSteps {
   std::vector<JobProgram> programs;
   std::vector<std::optional<Nanos>>
       fixed;  ///< [InstructionOwner::kind]; empty where the kind is missing
   std::array<std::optional<Nanos>, kOpKinds> fixed_on_side;  ///< the same of ops of side stages
   std::vector<bool> communicates;                            ///< [InstructionOwner::kind]
-  std::vector<std::string> names;                            ///< of works
-  bool has_works = false;
+  std::vector<std::string> names;                            ///< of activities
+  bool has_activities = false;
 
   /// A send keeps its queue for no longer than its message usually takes.
   Nanos fixed_of(const InstructionOwner& owner, Nanos measured) const {
@@ -37,15 +37,15 @@ struct JobSteps {
 };
 
 /// The kinds whose fixed duration is a median, because it includes waiting now and then.
-std::vector<bool> find_communicating(std::span<const std::vector<OuterWork>> works,
+std::vector<bool> find_communicating(std::span<const std::vector<OuterActivity>> activities,
                                      const std::vector<std::string>& names) {
   std::vector<bool> communicates(kOpKinds + names.size(), false);
   for (int kind = 0; kind < kOpKinds; ++kind)
     communicates[static_cast<std::size_t>(kind)] = !is_compute(static_cast<OpKind>(kind));
-  for (const std::vector<OuterWork>& of_step : works)
-    for (const OuterWork& work : of_step) {
-      const auto name = std::lower_bound(names.begin(), names.end(), work.name) - names.begin();
-      if (work.communicates) communicates[static_cast<std::size_t>(kOpKinds + name)] = true;
+  for (const std::vector<OuterActivity>& of_step : activities)
+    for (const OuterActivity& activity : of_step) {
+      const auto name = std::lower_bound(names.begin(), names.end(), activity.name) - names.begin();
+      if (activity.communicates) communicates[static_cast<std::size_t>(kOpKinds + name)] = true;
     }
   return communicates;
 }
@@ -59,10 +59,10 @@ std::optional<Nanos> find_fixed(const std::vector<Nanos>& of_kind, bool communic
 }
 
 JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
-                        std::span<const std::vector<OuterWork>> works) {
+                        std::span<const std::vector<OuterActivity>> activities) {
   JobSteps job;
-  job.names = collect_names(works);
-  job.programs = make_job_programs(steps, works, job.names);
+  job.names = collect_names(activities);
+  job.programs = make_job_programs(steps, activities, job.names);
   std::vector<std::vector<Nanos>> durations(kOpKinds + job.names.size());
   std::vector<std::vector<Nanos>> on_side(kOpKinds);
   for (const JobProgram& one : job.programs)
@@ -70,9 +70,9 @@ JobSteps make_job_steps(std::span<const ReplicatedStep> steps,
       const InstructionOwner& owner = one.owners[id];
       if (!owner.is_end)
         (owner.is_on_side_stage ? on_side : durations)[owner.kind].push_back(one.durations[id]);
-      job.has_works = job.has_works || owner.kind >= kOpKinds;
+      job.has_activities = job.has_activities || owner.kind >= kOpKinds;
     }
-  job.communicates = find_communicating(works, job.names);
+  job.communicates = find_communicating(activities, job.names);
   for (std::size_t kind = 0; kind < durations.size(); ++kind)
     job.fixed.push_back(find_fixed(durations[kind], job.communicates[kind]));
   for (std::size_t kind = 0; kind < on_side.size(); ++kind)
@@ -138,16 +138,16 @@ class Comparison {
   std::vector<double> fixed_;
 };
 
-WorkSlowdown describe_work(const JobSteps& job, std::size_t kind,
-                           const std::vector<double>& replayed) {
-  WorkSlowdown work{job.names[kind - kOpKinds], job.communicates[kind]};
+ActivitySlowdown describe_activity(const JobSteps& job, std::size_t kind,
+                                   const std::vector<double>& replayed) {
+  ActivitySlowdown activity{job.names[kind - kOpKinds], job.communicates[kind]};
   const std::vector<double> without =
       replay_changed(job, [=](const InstructionOwner& owner, Nanos measured) {
         return owner.kind == kind ? Nanos{0} : measured;
       });
   for (std::size_t at = 0; at < without.size(); ++at)
-    work.saves.push_back(std::llround(replayed[at] - without[at]));
-  return work;
+    activity.saves.push_back(std::llround(replayed[at] - without[at]));
+  return activity;
 }
 
 void compare_kinds(const JobSteps& job, const Comparison& comparison,
@@ -160,8 +160,8 @@ void compare_kinds(const JobSteps& job, const Comparison& comparison,
       report.by_kind[kind] = slowdown;
       continue;
     }
-    report.by_work.push_back(describe_work(job, kind, replayed));
-    report.by_work.back().slowdown = slowdown;
+    report.by_activity.push_back(describe_activity(job, kind, replayed));
+    report.by_activity.back().slowdown = slowdown;
   }
 }
 
@@ -194,8 +194,8 @@ void compare_workers(const ReplicatedStep& step, const Comparison& comparison,
 }  // namespace
 
 SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
-                             std::span<const std::vector<OuterWork>> works) {
-  const JobSteps job = make_job_steps(steps, works);
+                             std::span<const std::vector<OuterActivity>> activities) {
+  const JobSteps job = make_job_steps(steps, activities);
   const Comparison comparison(job);
   const std::vector<double> as_measured =
       replay_fixed(job, [](const InstructionOwner&) { return false; });
@@ -205,7 +205,7 @@ SlowdownReport find_slowdown(std::span<const ReplicatedStep> steps,
   report.slowdown = ratio(replayed, fixed);
   report.replayed = std::llround(replayed);
   report.fixed = std::llround(fixed);
-  report.has_whole_steps = job.has_works;
+  report.has_whole_steps = job.has_activities;
   compare_kinds(job, comparison, as_measured, report);
   compare_workers(steps.front(), comparison, report);
   const std::int32_t ranks = steps.front().front().program.ranks;

@@ -151,16 +151,16 @@ TEST(Causes, UnevenOpsAreACauseWhereNothingElseIs) {
 
 // The other replica's optimizer ends 50 after its 330, so that the step takes 380 without the slow
 // worker.
-TEST(Causes, SavingsEndWithTheWorksAroundTheOps) {
+TEST(Causes, SavingsEndWithTheActivitiesAroundTheOps) {
   constexpr Nanos kMs = 1'000'000;
   const RecordedStep step = recorded(even, kMs);
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; }, kMs);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
-  OuterWork optimizer{"optimizer"};
+  OuterActivity optimizer{"optimizer"};
   optimizer.start = 330 * kMs;
   optimizer.end = 380 * kMs;
-  const std::vector<std::vector<OuterWork>> works{{optimizer}};
-  const CauseReport report = find_causes(steps, works);
+  const std::vector<std::vector<OuterActivity>> activities{{optimizer}};
+  const CauseReport report = find_causes(steps, activities);
   const Cause* worker = find(report, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(report.replayed - worker->saves, 380 * kMs);

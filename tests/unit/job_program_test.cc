@@ -36,9 +36,9 @@ Recorded record(Nanos begin, Nanos each) {
 
 constexpr Nanos kMs = 1'000'000;
 
-OuterWork work(const char* name, std::int32_t replica, std::int32_t rank, WorkGroup group,
-               Nanos start, Nanos end) {
-  OuterWork made{name, replica, rank, group, true};
+OuterActivity activity(const char* name, std::int32_t replica, std::int32_t rank,
+                       ActivityGroup group, Nanos start, Nanos end) {
+  OuterActivity made{name, replica, rank, group, true};
   made.start = start;
   made.end = end;
   return made;
@@ -54,13 +54,14 @@ TEST(JobProgram, CollectivesBeginWithTheirLastReplica) {
   const Recorded fast = record(5 * kMs, 10 * kMs);
   const Recorded slow = record(5 * kMs, 20 * kMs);
   const ReplicatedStep step{{fast.program, fast.timeline}, {slow.program, slow.timeline}};
-  std::vector<OuterWork> works;
+  std::vector<OuterActivity> activities;
   for (std::int32_t replica = 0; replica < 2; ++replica) {
-    works.push_back(work("gather", replica, 0, WorkGroup::kReplicas, 0, 5 * kMs));
-    works.push_back(work("reduce", replica, 0, WorkGroup::kReplicas, 85 * kMs, 92 * kMs));
+    activities.push_back(activity("gather", replica, 0, ActivityGroup::kReplicas, 0, 5 * kMs));
+    activities.push_back(
+        activity("reduce", replica, 0, ActivityGroup::kReplicas, 85 * kMs, 92 * kMs));
   }
-  const std::vector<std::vector<OuterWork>> steps{works};
-  const auto job = make_job_program(step, works, collect_names(steps));
+  const std::vector<std::vector<OuterActivity>> steps{activities};
+  const auto job = make_job_program(step, activities, collect_names(steps));
   ASSERT_TRUE(job);
   EXPECT_EQ(makespan(*job), 92 * kMs);
 }
@@ -71,19 +72,19 @@ TEST(JobProgram, CollectivesTakeNoTimeBeforeTheirLastReplicaComes) {
   const Recorded fast = record(5 * kMs, 10 * kMs);
   const Recorded slow = record(5 * kMs, 20 * kMs);
   const ReplicatedStep step{{fast.program, fast.timeline}, {slow.program, slow.timeline}};
-  std::vector<OuterWork> works;
+  std::vector<OuterActivity> activities;
   for (std::int32_t replica = 0; replica < 2; ++replica)
-    works.push_back(work("gather", replica, 0, WorkGroup::kReplicas, 0, 5 * kMs));
-  works.push_back(work("reduce", 0, 0, WorkGroup::kReplicas, 45 * kMs, 92 * kMs));
-  works.push_back(work("reduce", 1, 0, WorkGroup::kReplicas, 85 * kMs, 92 * kMs));
-  const std::vector<std::vector<OuterWork>> steps{works};
-  const auto job = make_job_program(step, works, collect_names(steps));
+    activities.push_back(activity("gather", replica, 0, ActivityGroup::kReplicas, 0, 5 * kMs));
+  activities.push_back(activity("reduce", 0, 0, ActivityGroup::kReplicas, 45 * kMs, 92 * kMs));
+  activities.push_back(activity("reduce", 1, 0, ActivityGroup::kReplicas, 85 * kMs, 92 * kMs));
+  const std::vector<std::vector<OuterActivity>> steps{activities};
+  const auto job = make_job_program(step, activities, collect_names(steps));
   ASSERT_TRUE(job);
   EXPECT_EQ(makespan(*job), 92 * kMs);
 }
 
 // Rank 1's parameters end at 12 ms, when its forward could begin at 10: the step of 40 ms takes 42.
-TEST(JobProgram, OpsWaitForTheWorksBeforeThem) {
+TEST(JobProgram, OpsWaitForTheActivitiesBeforeThem) {
   const Recorded one = record(0, 10 * kMs);
   Recorded late = one;
   for (InstructionId id = 0; id < late.program.size(); ++id)
@@ -92,9 +93,10 @@ TEST(JobProgram, OpsWaitForTheWorksBeforeThem) {
       late.timeline.end[id] += 2 * kMs;
     }
   const ReplicatedStep step{{late.program, late.timeline}};
-  const std::vector<OuterWork> works{work("gather", 0, 1, WorkGroup::kAlone, 0, 12 * kMs)};
-  const std::vector<std::vector<OuterWork>> steps{works};
-  const auto job = make_job_program(step, works, collect_names(steps));
+  const std::vector<OuterActivity> activities{
+      activity("gather", 0, 1, ActivityGroup::kAlone, 0, 12 * kMs)};
+  const std::vector<std::vector<OuterActivity>> steps{activities};
+  const auto job = make_job_program(step, activities, collect_names(steps));
   ASSERT_TRUE(job);
   EXPECT_EQ(makespan(*job), 42 * kMs);
 }
@@ -103,12 +105,13 @@ TEST(JobProgram, OpsWaitForTheWorksBeforeThem) {
 TEST(JobProgram, OppositeOrdersAreNone) {
   const Recorded one = record(0, 10 * kMs);
   const ReplicatedStep step{{one.program, one.timeline}};
-  const std::vector<OuterWork> works{work("a", 0, 0, WorkGroup::kPipeline, 41 * kMs, 42 * kMs),
-                                     work("b", 0, 0, WorkGroup::kPipeline, 43 * kMs, 44 * kMs),
-                                     work("b", 0, 1, WorkGroup::kPipeline, 41 * kMs, 42 * kMs),
-                                     work("a", 0, 1, WorkGroup::kPipeline, 43 * kMs, 44 * kMs)};
-  const std::vector<std::vector<OuterWork>> steps{works};
-  EXPECT_FALSE(make_job_program(step, works, collect_names(steps)));
+  const std::vector<OuterActivity> activities{
+      activity("a", 0, 0, ActivityGroup::kPipeline, 41 * kMs, 42 * kMs),
+      activity("b", 0, 0, ActivityGroup::kPipeline, 43 * kMs, 44 * kMs),
+      activity("b", 0, 1, ActivityGroup::kPipeline, 41 * kMs, 42 * kMs),
+      activity("a", 0, 1, ActivityGroup::kPipeline, 43 * kMs, 44 * kMs)};
+  const std::vector<std::vector<OuterActivity>> steps{activities};
+  EXPECT_FALSE(make_job_program(step, activities, collect_names(steps)));
 }
 
 }  // namespace

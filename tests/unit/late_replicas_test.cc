@@ -46,9 +46,10 @@ class Job {
       step.number = number_;
       step.begin = begin;
       steps_.push_back(std::move(step));
-      works_.push_back({"allreduce", replica, replica, number_, false, begin + kOps, clock + end});
+      activities_.push_back(
+          {"allreduce", replica, replica, number_, false, begin + kOps, clock + end});
       if (has_marks)
-        works_.push_back(
+        activities_.push_back(
             {"ProfilerStep", replica, replica, number_, true, clock + time_, clock + end});
     }
     time_ = end;
@@ -58,7 +59,7 @@ class Job {
   std::optional<Cause> find() const {
     std::vector<std::int64_t> numbers;
     for (std::int64_t number = 0; number < number_; ++number) numbers.push_back(number);
-    return find_late_replicas(traces::find_replica_starts(works_, steps_)).find_cause(numbers);
+    return find_late_replicas(traces::find_replica_starts(activities_, steps_)).find_cause(numbers);
   }
 
  private:
@@ -66,7 +67,7 @@ class Job {
   Nanos time_ = 0;
   std::int64_t number_ = 0;
   std::vector<traces::MeasuredStep> steps_;
-  std::vector<traces::ObservedWork> works_;
+  std::vector<traces::ObservedActivity> activities_;
 };
 
 std::vector<std::int32_t> replicas_of(const Cause& cause) {

@@ -100,8 +100,8 @@ TEST_F(NsysJobs, ReplicasAreSortedByWhatComesBeforeWhat) {
 }
 
 // A step's range also holds what runs behind the ops: an all-reduce and the optimizer, launched
-// while the ops still run. Kernels inside the step's ops are not works around them.
-TEST_F(NsysJobs, WorksBehindTheOpsAreThoseOfTheirStep) {
+// while the ops still run. Kernels inside the step's ops are not activities around them.
+TEST_F(NsysJobs, ActivitiesBehindTheOpsAreThoseOfTheirStep) {
   NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 1});
   for (std::int32_t rank = 0; rank < 4; ++rank) {
     const NsysEvents own = of_rank(events, rank);
@@ -123,8 +123,8 @@ TEST_F(NsysJobs, WorksBehindTheOpsAreThoseOfTheirStep) {
   ASSERT_EQ(read({write("job.sqlite", events)}).size(), 1u) << said_;
   EXPECT_EQ(said_, "");
   std::map<std::string, std::vector<Nanos>> times;
-  for (const traces::ObservedWork& work : read_.works)
-    if (work.name != "step") times[work.name].push_back(work.end - work.start);
+  for (const traces::ObservedActivity& activity : read_.activities)
+    if (activity.name != "step") times[activity.name].push_back(activity.end - activity.start);
   EXPECT_EQ(times.size(), 2u);
   EXPECT_EQ(times["all-reduce"], std::vector<Nanos>(4, 5'000));
   EXPECT_EQ(times["other kernels"], std::vector<Nanos>(4, 3'000));

@@ -181,20 +181,20 @@ TEST(Slowdown, IsTheSameWhereMessagesWaitForTheirReceiver) {
 }
 
 // The reduction's own 10 would be saved from the time outside the ops.
-TEST(Slowdown, IncludesTheWorksAroundTheOps) {
+TEST(Slowdown, IncludesTheActivitiesAroundTheOps) {
   constexpr Nanos kMs = 1'000'000;
   const Recorded one = recorded(10 * kMs, 30 * kMs, 20 * kMs, 20 * kMs);
   const std::vector<ReplicatedStep> steps{{{one.program, one.timeline}}};
-  OuterWork reduce{"reduce", 0, 0, WorkGroup::kReplicas, true};
+  OuterActivity reduce{"reduce", 0, 0, ActivityGroup::kReplicas, true};
   reduce.start = 80 * kMs;
   reduce.end = 90 * kMs;
-  const std::vector<std::vector<OuterWork>> works{{reduce}};
-  const SlowdownReport report = find_slowdown(steps, works);
+  const std::vector<std::vector<OuterActivity>> activities{{reduce}};
+  const SlowdownReport report = find_slowdown(steps, activities);
   EXPECT_TRUE(report.has_whole_steps);
   EXPECT_EQ(report.replayed, 90 * kMs);
-  ASSERT_EQ(report.by_work.size(), 1u);
-  EXPECT_EQ(report.by_work[0].name, "reduce");
-  EXPECT_EQ(report.by_work[0].saves, std::vector<Nanos>{10 * kMs});
+  ASSERT_EQ(report.by_activity.size(), 1u);
+  EXPECT_EQ(report.by_activity[0].name, "reduce");
+  EXPECT_EQ(report.by_activity[0].saves, std::vector<Nanos>{10 * kMs});
 }
 
 }  // namespace

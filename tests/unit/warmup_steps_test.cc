@@ -59,11 +59,11 @@ TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
     given.whole_steps.push_back(
         {step.number, makespan + reduction, makespan, {{"AllReduce", reduction}}});
     for (const std::int32_t recorder : {0, 1})
-      given.works.push_back({.name = "AllReduce",
-                             .recorder = recorder,
-                             .step = step.number,
-                             .start = makespan,
-                             .end = makespan + reduction});
+      given.activities.push_back({.name = "AllReduce",
+                                  .recorder = recorder,
+                                  .step = step.number,
+                                  .start = makespan,
+                                  .end = makespan + reduction});
   }
   const tools::Analysis analysis =
       tools::analyze_steps(traces::separate_warmup_steps(std::move(given)), {}, {});

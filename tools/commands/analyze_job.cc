@@ -87,7 +87,7 @@ std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
 /// replica to enter it has a trace.
 std::vector<Cause> find_exposed_causes(const traces::AssembledSteps& read) {
   if (read.lacks_replicas) return {};
-  return find_exposed_collectives(traces::find_exposed_times(read.works, read.whole_steps));
+  return find_exposed_collectives(traces::find_exposed_times(read.activities, read.whole_steps));
 }
 
 /// The numbers that the trace has for the replicas, without repetition.
@@ -115,13 +115,13 @@ traces::Iterations name_replicas(traces::Iterations iterations,
   return iterations;
 }
 
-/// The works around the ops, in the order of join_replicas(); empty where they are not known.
-std::vector<std::vector<OuterWork>> works_of(const traces::AssembledSteps& read) {
-  if (read.outer_works.empty()) return {};
-  std::vector<std::vector<OuterWork>> works;
+/// The activities around the ops, in the order of join_replicas(); empty where they are not known.
+std::vector<std::vector<OuterActivity>> activities_of(const traces::AssembledSteps& read) {
+  if (read.outer_activities.empty()) return {};
+  std::vector<std::vector<OuterActivity>> activities;
   for (const std::int64_t number : numbers_of(read.steps))
-    works.push_back(read.outer_works.at(number));
-  return works;
+    activities.push_back(read.outer_activities.at(number));
+  return activities;
 }
 
 /// Why ops with other times say nothing of the step, which is known of steps that were simulated:
@@ -214,14 +214,14 @@ traces::Iterations compare_steps(const traces::AssembledSteps& read,
   iterations.stragglers = find_stragglers(observed);
   const std::vector<ReplicatedStep> replicated = join_replicas(read.steps);
   if (replicated.empty()) return iterations;
-  const std::vector<std::vector<OuterWork>> works = works_of(read);
-  iterations.causes = find_causes(join_replicas(read.steps, read.late), works);
+  const std::vector<std::vector<OuterActivity>> activities = activities_of(read);
+  iterations.causes = find_causes(join_replicas(read.steps, read.late), activities);
   iterations.step_numbers = numbers_of(read.steps);
   std::vector<Cause>& causes = iterations.causes->causes;
   if (!iterations.causes->is_known) return iterations;
-  iterations.slowdown = find_slowdown(replicated, works);
+  iterations.slowdown = find_slowdown(replicated, activities);
   const std::vector<Cause> exposed = iterations.slowdown->has_whole_steps
-                                         ? find_exposed_works(*iterations.slowdown)
+                                         ? find_exposed_activities(*iterations.slowdown)
                                          : find_exposed_causes(read);
   causes.insert(causes.end(), exposed.begin(), exposed.end());
   if (std::optional<Cause> late = find_late_cause(read)) causes.push_back(*std::move(late));

@@ -127,7 +127,7 @@ void append_recording(ObservedTrace& trace, ObservedTrace& further, std::int32_t
           trace.recorders[recorder].where, further.recorders.front().where, observed.step));
     observed.recorder = recorder;
   }
-  for (ObservedWork& work : further.works) work.recorder = recorder;
+  for (ObservedActivity& activity : further.activities) activity.recorder = recorder;
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
     further.recorders.clear();
   } else {
     std::for_each(further.ops.begin(), further.ops.end(), renumber);
-    std::for_each(further.works.begin(), further.works.end(), renumber);
+    std::for_each(further.activities.begin(), further.activities.end(), renumber);
   }
   const auto move_all = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -179,7 +179,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   move_all(trace.steps, further.steps);
   move_all(trace.recorders, further.recorders);
   move_all(trace.ops, further.ops);
-  move_all(trace.works, further.works);
+  move_all(trace.activities, further.activities);
   std::vector<std::string>& notes = trace.remarks.notes;
   for (std::string& note : further.remarks.notes)
     if (std::find(notes.begin(), notes.end(), note) == notes.end())

@@ -14,7 +14,7 @@
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "traces/files/device_place.h"
-#include "traces/files/observed_work.h"
+#include "traces/files/observed_activity.h"
 #include "traces/files/step_facts.h"
 #include "traces/files/trace_source.h"
 
@@ -83,7 +83,7 @@ struct ObservedTrace {
   std::vector<MeasuredStep> steps;
   std::vector<Recorder> recorders;
   std::vector<ObservedOp> ops;
-  std::vector<ObservedWork> works;
+  std::vector<ObservedActivity> activities;
   Remarks remarks;
 };
 

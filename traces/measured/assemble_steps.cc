@@ -21,7 +21,7 @@
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
-#include "traces/measured/outer_works.h"
+#include "traces/measured/outer_activities.h"
 #include "traces/measured/rank_clocks.h"
 #include "traces/measured/replica_starts.h"
 #include "traces/measured/separate_replicas.h"
@@ -77,7 +77,7 @@ struct PlacedOps {
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
-  trace = place_works(split_steps(use_step_marks(std::move(trace))));
+  trace = place_activities(split_steps(use_step_marks(std::move(trace))));
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
@@ -198,12 +198,13 @@ struct TimedDrafts {
   Corrections corrections = {};
 };
 
-/// Times the drafts, behind the steps that are assembled, and finds the works around them.
+/// Times the drafts, behind the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
-  assembled.whole_steps = find_whole_steps(assembled.works, extents);
-  assembled.outer_works = find_outer_works(assembled.works, extents, numbers.of_recorder);
+  assembled.whole_steps = find_whole_steps(assembled.activities, extents);
+  assembled.outer_activities =
+      find_outer_activities(assembled.activities, extents, numbers.of_recorder);
   TimedDrafts timed{std::move(assembled)};
   for (auto& [key, draft] : drafts) {
     SettledStep settled = time_step(std::move(draft));
@@ -230,7 +231,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
       with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, trace.source);
   AssembledSteps assembled{std::move(whole)};
   assembled.lacks_replicas = placed.lacks_replicas;
-  assembled.works = set_clocks(std::move(placed.trace.works), clocks, numbers);
+  assembled.activities = set_clocks(std::move(placed.trace.activities), clocks, numbers);
   TimedDrafts timed =
       time_drafts(std::move(assembled), set_clocks(std::move(ordered.drafts), clocks), numbers);
   found.corrections.add(timed.corrections);
@@ -284,11 +285,11 @@ AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
 AssembledSteps assemble_steps(ObservedTrace trace) {
   AssembledSteps assembled = settle_whole_steps(std::move(trace.steps), std::move(trace.remarks));
   if (trace.ops.empty())
-    assembled.works = std::move(trace.works);
+    assembled.activities = std::move(trace.activities);
   else
     assembled = assemble_single_ops(std::move(assembled), std::move(trace));
   if (!assembled.lacks_replicas)
-    assembled.late = find_late_replicas(find_replica_starts(assembled.works, assembled.steps));
+    assembled.late = find_late_replicas(find_replica_starts(assembled.activities, assembled.steps));
   return assembled;
 }
 

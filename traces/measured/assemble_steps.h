@@ -16,12 +16,12 @@ namespace bubblescope::traces {
 /// The steps of a trace in order of replica and step, with what ran around them.
 struct AssembledSteps {
   std::vector<MeasuredStep> steps;
-  std::vector<WholeStep> whole_steps = {};  ///< from the works
-  OuterWorks outer_works = {};              ///< the works, where it is known who waits for whom
-  std::vector<ObservedWork> works = {};     ///< of all steps, also of those that are left out
-  LateReplicas late = {};                   ///< empty where replicas have no trace
-  bool lacks_replicas = false;              ///< some have no trace
-  Remarks remarks = {};                     ///< the reader's, and those on the steps
+  std::vector<WholeStep> whole_steps = {};  ///< from the activities
+  OuterActivities outer_activities = {};  ///< the activities, where it is known who waits for whom
+  std::vector<ObservedActivity> activities = {};  ///< of all steps, also of those that are left out
+  LateReplicas late = {};                         ///< empty where replicas have no trace
+  bool lacks_replicas = false;                    ///< some have no trace
+  Remarks remarks = {};                           ///< the reader's, and those on the steps
 };
 
 /// Assembles the steps of a trace. Each is lowered as data flow: its messages are those of the

@@ -143,10 +143,10 @@ class ThreadRanks {
     };
     std::map<std::int64_t, Part> parts;
     for (const auto& [_, ops] : threads)
-      for (const auto& [number, works] : ops.forwards) {
+      for (const auto& [number, activities] : ops.forwards) {
         Part& part = parts[number];
         ++part.threads;
-        for (const Work& work : works) ++part.counts[work];
+        for (const Work& work : activities) ++part.counts[work];
       }
     bool any_repeated = false;
     for (const auto& [_, part] : parts) {

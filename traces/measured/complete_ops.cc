@@ -162,9 +162,9 @@ ObservedTrace split_steps(ObservedTrace trace) {
   return trace;
 }
 
-ObservedTrace place_works(ObservedTrace trace) {
-  if (std::all_of(trace.works.begin(), trace.works.end(),
-                  [](const ObservedWork& work) { return work.has_step; }))
+ObservedTrace place_activities(ObservedTrace trace) {
+  if (std::all_of(trace.activities.begin(), trace.activities.end(),
+                  [](const ObservedActivity& activity) { return activity.has_step; }))
     return trace;
   const std::vector<Ops> by_recorder = computes_by_recorder(trace);
   std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> steps;  // by recorder
@@ -173,19 +173,19 @@ ObservedTrace place_works(ObservedTrace trace) {
     const TimeSpan own{observed.start, observed.end};
     widen(steps.emplace(std::pair(observed.recorder, observed.step), own).first->second, own);
   }
-  for (ObservedWork& work : trace.works) {
-    const Ops& ops = by_recorder[static_cast<std::size_t>(work.recorder)];
-    if (work.has_step || ops.empty()) continue;
+  for (ObservedActivity& activity : trace.activities) {
+    const Ops& ops = by_recorder[static_cast<std::size_t>(activity.recorder)];
+    if (activity.has_step || ops.empty()) continue;
     const auto next = std::upper_bound(
-        ops.begin(), ops.end(), work.start,
+        ops.begin(), ops.end(), activity.start,
         [](Nanos start, const ObservedOp* observed) { return start < observed->start; });
-    const bool is_for_next = work.name == kLoadingData && next != ops.end();
-    work.step = (is_for_next || next == ops.begin() ? *next : *std::prev(next))->step;
+    const bool is_for_next = activity.name == kLoadingData && next != ops.end();
+    activity.step = (is_for_next || next == ops.begin() ? *next : *std::prev(next))->step;
   }
-  std::erase_if(trace.works, [&](const ObservedWork& work) {
-    const auto step = steps.find({work.recorder, work.step});
-    return !work.has_step && (step == steps.end() ||
-                              (work.start >= step->second.start && work.end <= step->second.end));
+  std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
+    const auto step = steps.find({activity.recorder, activity.step});
+    return !activity.has_step && (step == steps.end() || (activity.start >= step->second.start &&
+                                                          activity.end <= step->second.end));
   });
   return trace;
 }

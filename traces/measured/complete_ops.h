@@ -13,10 +13,10 @@ namespace bubblescope::traces {
 /// every micro-batch.
 ObservedTrace split_steps(ObservedTrace trace);
 
-/// Work without a step gets the step of the last op that its recorder started before it, or of the
-/// recorder's first op; loading data belongs to the next op's step. Works between the first and the
-/// last op of their step are removed.
-ObservedTrace place_works(ObservedTrace trace);
+/// An activity without a step gets the step of the last op that its recorder started before it, or
+/// of the recorder's first op; loading data belongs to the next op's step. Activities between the
+/// first and the last op of their step are removed.
+ObservedTrace place_activities(ObservedTrace trace);
 
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of
 /// forwards before the first backward, where it differs (1F1B), else by the time of the first

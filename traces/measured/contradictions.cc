@@ -154,12 +154,12 @@ std::vector<TimeSpan> outline_ops(const std::vector<OpSpan>& ops) {
   return find_outer_spans(spans);
 }
 
-std::optional<DeviceWorkKind> kind_of_work(Activity activity) {
+std::optional<DeviceActivityKind> kind_of_activity(Activity activity) {
   switch (activity) {
-    case Activity::kKernel: return DeviceWorkKind::kKernel;
+    case Activity::kKernel: return DeviceActivityKind::kKernel;
     case Activity::kTransfer:
-    case Activity::kCollective: return DeviceWorkKind::kTransfer;
-    case Activity::kMessageKernel: return DeviceWorkKind::kMessage;
+    case Activity::kCollective: return DeviceActivityKind::kTransfer;
+    case Activity::kMessageKernel: return DeviceActivityKind::kMessage;
     case Activity::kCall:
     case Activity::kAutograd:
     case Activity::kGradientFlow:
@@ -184,8 +184,8 @@ DeviceRecording find_device_recording(const ChromeEvents& events) {
     const TimeSpan span{event.start, event.end};
     if (event.activity == Activity::kLaunch || event.activity == Activity::kCopyCall)
       recording.launches[event.number] = {span, event.activity == Activity::kLaunch};
-    else if (const std::optional<DeviceWorkKind> kind = kind_of_work(event.activity))
-      recording.works.push_back({span, event.number, event.thread, *kind});
+    else if (const std::optional<DeviceActivityKind> kind = kind_of_activity(event.activity))
+      recording.activities.push_back({span, event.number, event.thread, *kind});
   }
   return recording;
 }

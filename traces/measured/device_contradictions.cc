@@ -29,8 +29,8 @@ constexpr double kMaxIdle = 0.01;
 constexpr double kMaxUsuallyIdle = 0.1;
 
 /// A kernel with the launch that led to it.
-struct Work {
-  RecordedWork record;
+struct LaunchedActivity {
+  RecordedActivity record;
   const DeviceLaunch* launch = nullptr;  ///< null where the file has none
 };
 
@@ -48,14 +48,15 @@ class DeviceCheck {
               const std::vector<OpSpan>& ops)
       : steps_(steps), ops_(ops), launches_(std::move(recording.launches)) {
     if (launches_.empty()) return;
-    for (const RecordedWork& work : recording.works) add(work);
-    std::sort(works_.begin(), works_.end(), [](const Work& left, const Work& right) {
-      return left.record.span.start < right.record.span.start;
-    });
+    for (const RecordedActivity& activity : recording.activities) add(activity);
+    std::sort(activities_.begin(), activities_.end(),
+              [](const LaunchedActivity& left, const LaunchedActivity& right) {
+                return left.record.span.start < right.record.span.start;
+              });
   }
 
   std::vector<std::string> find() {
-    if (works_.empty()) return {};
+    if (activities_.empty()) return {};
     check_pairs();
     check_times();
     check_idleness();
@@ -64,9 +65,9 @@ class DeviceCheck {
   }
 
  private:
-  void add(const RecordedWork& work) {
-    const auto launch = launches_.find(work.correlation);
-    works_.push_back({work, launch == launches_.end() ? nullptr : &launch->second});
+  void add(const RecordedActivity& activity) {
+    const auto launch = launches_.find(activity.correlation);
+    activities_.push_back({activity, launch == launches_.end() ? nullptr : &launch->second});
     if (launch != launches_.end()) ++launch->second.kernels;
   }
 
@@ -77,15 +78,19 @@ class DeviceCheck {
              lies_in(steps_, launch.call.start, kProfileRounding);
     };
     // Kernels from before the recording have no launch, and precede all that it shows launched.
-    const auto first = std::find_if(works_.begin(), works_.end(), [&](const Work& work) {
-      return work.launch != nullptr && lies_in(steps_, work.launch->call.start, kProfileRounding);
-    });
-    const auto lacks_launch = [](const Work& work) { return work.launch == nullptr; };
+    const auto first =
+        std::find_if(activities_.begin(), activities_.end(), [&](const LaunchedActivity& activity) {
+          return activity.launch != nullptr &&
+                 lies_in(steps_, activity.launch->call.start, kProfileRounding);
+        });
+    const auto lacks_launch = [](const LaunchedActivity& activity) {
+      return activity.launch == nullptr;
+    };
     if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
       found_.push_back(fmt::format(
           "{} launch(es) have no kernel in the file, so that ops may appear shorter than they were",
           count));
-    if (const auto count = std::count_if(first, works_.end(), lacks_launch))
+    if (const auto count = std::count_if(first, activities_.end(), lacks_launch))
       found_.push_back(
           fmt::format("{} kernel(s) have no launch in the file and are in no op", count));
   }
@@ -96,12 +101,13 @@ class DeviceCheck {
     std::int64_t early = 0;
     std::int64_t overlapping = 0;
     std::unordered_map<std::int64_t, Nanos> ends;  // by stream
-    for (const Work& work : works_) {
-      const TimeSpan& span = work.record.span;
-      if (work.launch != nullptr && span.start < work.launch->call.start - kMaxClockError) ++early;
-      const bool is_of_graph = work.launch != nullptr && work.launch->kernels > 1;
-      if (work.record.kind != DeviceWorkKind::kKernel || is_of_graph) continue;
-      const auto [end, is_first] = ends.emplace(work.record.stream, span.end);
+    for (const LaunchedActivity& activity : activities_) {
+      const TimeSpan& span = activity.record.span;
+      if (activity.launch != nullptr && span.start < activity.launch->call.start - kMaxClockError)
+        ++early;
+      const bool is_of_graph = activity.launch != nullptr && activity.launch->kernels > 1;
+      if (activity.record.kind != DeviceActivityKind::kKernel || is_of_graph) continue;
+      const auto [end, is_first] = ends.emplace(activity.record.stream, span.end);
       if (is_first) continue;
       if (span.start < end->second - kMaxOverlap) ++overlapping;
       end->second = std::max(end->second, span.end);
@@ -149,14 +155,14 @@ class DeviceCheck {
     std::vector<OpUse> uses(ops_.size());
     std::optional<Nanos> end;
     std::optional<std::size_t> last;
-    for (const Work& work : works_) {
-      const TimeSpan& span = work.record.span;
+    for (const LaunchedActivity& activity : activities_) {
+      const TimeSpan& span = activity.record.span;
       const std::optional<std::size_t> op =
-          work.launch == nullptr ? std::nullopt : find_op(work.launch->call.start);
+          activity.launch == nullptr ? std::nullopt : find_op(activity.launch->call.start);
       if (op) {
         OpUse& use = uses[*op];
         if (end && last == op) {
-          const Nanos ready = std::max(*end, work.launch->call.end) + kMaxDelay;
+          const Nanos ready = std::max(*end, activity.launch->call.end) + kMaxDelay;
           use.idle += std::max<Nanos>(0, span.start - ready);
           use.all += std::max<Nanos>(0, span.start - *end);
         }
@@ -180,11 +186,12 @@ class DeviceCheck {
   void check_strays() {
     Nanos inside = 0;
     Nanos stray = 0;
-    for (const Work& work : works_) {
-      if (work.launch == nullptr || work.record.kind != DeviceWorkKind::kKernel) continue;
-      if (!lies_in(steps_, work.launch->call.start, kProfileRounding)) continue;
-      (find_op(work.launch->call.start) ? inside : stray) +=
-          work.record.span.end - work.record.span.start;
+    for (const LaunchedActivity& activity : activities_) {
+      if (activity.launch == nullptr || activity.record.kind != DeviceActivityKind::kKernel)
+        continue;
+      if (!lies_in(steps_, activity.launch->call.start, kProfileRounding)) continue;
+      (find_op(activity.launch->call.start) ? inside : stray) +=
+          activity.record.span.end - activity.record.span.start;
     }
     if (static_cast<double>(stray) > kMaxStrayTime * static_cast<double>(inside + stray))
       found_.push_back(
@@ -197,7 +204,7 @@ class DeviceCheck {
   const std::vector<TimeSpan>& steps_;
   const std::vector<OpSpan>& ops_;  ///< by start
   std::unordered_map<std::int64_t, DeviceLaunch> launches_;
-  std::vector<Work> works_;  ///< by start
+  std::vector<LaunchedActivity> activities_;  ///< by start
   std::vector<std::string> found_;
 };
 

@@ -41,23 +41,23 @@ struct DeviceLaunch {
   std::int32_t kernels = 0;   ///< filled in
 };
 
-enum class DeviceWorkKind : std::uint8_t { kKernel, kTransfer, kMessage };
+enum class DeviceActivityKind : std::uint8_t { kKernel, kTransfer, kMessage };
 
-struct RecordedWork {
+struct RecordedActivity {
   TimeSpan span;
   std::int64_t correlation = 0;
   std::int64_t stream = 0;
-  DeviceWorkKind kind = DeviceWorkKind::kKernel;  ///< a transfer is a collective or a copy
+  DeviceActivityKind kind = DeviceActivityKind::kKernel;  ///< a transfer is a collective or a copy
 };
 
 /// One process's use of its device.
 struct DeviceRecording {
   std::unordered_map<std::int64_t, DeviceLaunch> launches;  ///< by correlation id
-  std::vector<RecordedWork> works;
+  std::vector<RecordedActivity> activities;
 };
 
 /// Returns the contradictions as whole sentences. `steps` are the spans from a step's first op to
-/// its last, `ops` are sorted by start. Nothing contradicts works without any launch.
+/// its last, `ops` are sorted by start. Nothing contradicts activities without any launch.
 std::vector<std::string> find_device_contradictions(DeviceRecording recording,
                                                     const std::vector<TimeSpan>& steps,
                                                     const std::vector<OpSpan>& ops);

@@ -15,11 +15,12 @@ namespace {
 
 /// The shortest time that any rank spends in each collective of each step.
 std::map<std::pair<std::int64_t, std::string>, Nanos> shortest_times(
-    const std::vector<ObservedWork>& works) {
+    const std::vector<ObservedActivity>& activities) {
   std::map<std::tuple<std::int64_t, std::string, std::int32_t, std::int32_t>, Nanos> of_rank;
-  for (const ObservedWork& work : works)
-    if (!work.is_whole_step && is_named_like_collective(work.name))
-      of_rank[{work.step, work.name, work.replica, work.recorder}] += work.end - work.start;
+  for (const ObservedActivity& activity : activities)
+    if (!activity.is_whole_step && is_named_like_collective(activity.name))
+      of_rank[{activity.step, activity.name, activity.replica, activity.recorder}] +=
+          activity.end - activity.start;
   std::map<std::pair<std::int64_t, std::string>, Nanos> shortest;
   for (const auto& [key, time] : of_rank) {
     const auto [found, is_new] =
@@ -31,9 +32,9 @@ std::map<std::pair<std::int64_t, std::string>, Nanos> shortest_times(
 
 }  // namespace
 
-std::map<std::string, std::vector<Nanos>> find_exposed_times(const std::vector<ObservedWork>& works,
-                                                             const std::vector<WholeStep>& steps) {
-  const auto shortest = shortest_times(works);
+std::map<std::string, std::vector<Nanos>> find_exposed_times(
+    const std::vector<ObservedActivity>& activities, const std::vector<WholeStep>& steps) {
+  const auto shortest = shortest_times(activities);
   std::map<std::string, std::vector<Nanos>> exposed;
   for (const WholeStep& step : steps)
     for (const auto& [name, outside] : step.outside) {

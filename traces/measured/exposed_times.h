@@ -15,7 +15,7 @@ namespace bubblescope::traces {
 /// the like), its time in every step. A collective ends on all ranks together, so its shortest time
 /// on any rank is its transfer time; the rest is waiting. Only the part outside the pipeline
 /// counts. Empty if there are no whole steps.
-std::map<std::string, std::vector<Nanos>> find_exposed_times(const std::vector<ObservedWork>& works,
-                                                             const std::vector<WholeStep>& steps);
+std::map<std::string, std::vector<Nanos>> find_exposed_times(
+    const std::vector<ObservedActivity>& activities, const std::vector<WholeStep>& steps);
 
 }  // namespace bubblescope::traces

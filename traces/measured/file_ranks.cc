@@ -152,7 +152,7 @@ void separate_pipelines(ObservedTrace& trace) {
         replicas.at(trace.recorders[static_cast<std::size_t>(observed.recorder)].where);
   };
   std::for_each(trace.ops.begin(), trace.ops.end(), number);
-  std::for_each(trace.works.begin(), trace.works.end(), number);
+  std::for_each(trace.activities.begin(), trace.activities.end(), number);
 }
 
 [[noreturn]] void refuse(const ObservedTrace& trace, std::size_t files, const std::string& why) {

@@ -21,7 +21,8 @@ AssembledSteps without_steps(AssembledSteps read, const std::vector<std::int64_t
   };
   std::erase_if(read.steps, [&](const auto& step) { return is_removed(step.number); });
   std::erase_if(read.whole_steps, [&](const auto& step) { return is_removed(step.step); });
-  std::erase_if(read.outer_works, [&](const auto& works) { return is_removed(works.first); });
+  std::erase_if(read.outer_activities,
+                [&](const auto& activities) { return is_removed(activities.first); });
   return read;
 }
 

@@ -202,7 +202,7 @@ ObservedTrace keep(ObservedTrace trace,
     }
   };
   update(trace.ops);
-  update(trace.works);
+  update(trace.activities);
   trace.recorders = std::move(recorders);
   return trace;
 }

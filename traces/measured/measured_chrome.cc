@@ -86,7 +86,7 @@ class Reader {
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
-    for (const ChromeSlice& slice : events_.other_slices) add_work(slice);
+    for (const ChromeSlice& slice : events_.other_slices) add_activity(slice);
     add_marks();
     note_open_chunks();
     note_tensor_ranks();
@@ -150,14 +150,14 @@ class Reader {
   }
 
   /// Adds work that belongs to a step but is not an op, on the ranks that are shown.
-  void add_work(const ChromeSlice& slice) {
+  void add_activity(const ChromeSlice& slice) {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (!place || is_tensor_duplicate(slice)) return;
     const std::string& process = events_.threads[slice.thread].process;
-    ObservedWork work{slice.name, recorder_of(slice), replica_(process), *slice.step,
-                      false,      slice.start,        slice.end};
-    if (slice.chunk && *slice.chunk >= 0) work.chunk = chunk_of(slice);
-    trace_.works.push_back(std::move(work));
+    ObservedActivity activity{slice.name, recorder_of(slice), replica_(process), *slice.step,
+                              false,      slice.start,        slice.end};
+    if (slice.chunk && *slice.chunk >= 0) activity.chunk = chunk_of(slice);
+    trace_.activities.push_back(std::move(activity));
   }
 
   /// The steps that a process marks, or where it marks none, those of all.
@@ -173,7 +173,7 @@ class Reader {
   void add_marks() {
     for (const auto& [process, place] : shown_)
       for (const ProfiledEvent& mark : marks_of(process).marks())
-        trace_.works.push_back(
+        trace_.activities.push_back(
             {"step", place.first, place.second, mark.number, true, mark.start, mark.end});
   }
 

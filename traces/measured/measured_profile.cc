@@ -14,9 +14,9 @@
 #include "traces/measured/named_slices.h"
 #include "traces/measured/profile_activity.h"
 #include "traces/measured/profile_ops.h"
+#include "traces/measured/profile_outer_activities.h"
 #include "traces/measured/profile_place.h"
 #include "traces/measured/profile_refusals.h"
-#include "traces/measured/profile_works.h"
 #include "traces/measured/step_marks.h"
 
 namespace bubblescope::traces {
@@ -40,7 +40,7 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
   return remarks;
 }
 
-/// The trace of the rank, with messages and works besides its ops.
+/// The trace of the rank, with messages and activities besides its ops.
 ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
   if (found.ops.empty()) refuse_profile(profile.events, profile.activity, profile.file);
   ObservedTrace trace;
@@ -53,7 +53,8 @@ ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
     for (const ObservedOp& message : infer_messages(profile.message_kernels, found.ops))
       found.ops.push_back(message);
   trace.ops = extend_to_results(std::move(found.ops), profile.activity);
-  trace.works = find_profile_works(profile.events, profile.marks, trace.ops, replica);
+  trace.activities =
+      find_profile_outer_activities(profile.events, profile.marks, trace.ops, replica);
   return trace;
 }
 

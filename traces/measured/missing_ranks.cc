@@ -200,9 +200,10 @@ ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>
   }
   trace.recorders = std::move(kept);
   std::erase_if(trace.ops, is_of_them);
-  std::erase_if(trace.works, is_of_them);
+  std::erase_if(trace.activities, is_of_them);
   for (ObservedOp& observed : trace.ops) observed.recorder = number_of[observed.recorder];
-  for (ObservedWork& work : trace.works) work.recorder = number_of[work.recorder];
+  for (ObservedActivity& activity : trace.activities)
+    activity.recorder = number_of[activity.recorder];
   return trace;
 }
 

@@ -18,9 +18,9 @@
 #include "traces/measured/name_rules.h"
 #include "traces/measured/nsys_messages.h"
 #include "traces/measured/nsys_ops.h"
+#include "traces/measured/nsys_outer_activities.h"
 #include "traces/measured/nsys_ranges.h"
 #include "traces/measured/nsys_recording.h"
-#include "traces/measured/nsys_works.h"
 #include "traces/measured/seen_names.h"
 #include "traces/measured/unnumbered_ranges.h"
 
@@ -40,12 +40,12 @@ class NsysReader {
       of_process[process_of(range.thread)].push_back(range);
     for (const auto& [process, ranges] : of_process) add_process(process, ranges);
     if (trace_.ops.empty()) refuse();
-    for (const auto& [process, works] : recording_.works)
+    for (const auto& [process, activities] : recording_.activities)
       if (!with_ops_.contains(process))
         doubt(
             fmt::format("{} ran {} kernel(s), but has no range of an op: the ops of its rank are "
                         "missing",
-                        where(process), works.size()));
+                        where(process), activities.size()));
     add_notes();
     return std::move(trace_);
   }
@@ -82,15 +82,15 @@ class NsysReader {
     Device device{NsysProcess(recording_, process), NsysMessages(recording_, process, ops, calls)};
     const std::size_t first = trace_.ops.size();
     for (std::size_t at = 0; at < ops.size(); ++at) add(ops[at], at, device);
-    const auto works =
-        find_nsys_works(recording_, process, marks, std::span(trace_.ops).subspan(first));
-    trace_.works.insert(trace_.works.end(), works.begin(), works.end());
+    const auto activities = find_nsys_outer_activities(recording_, process, marks,
+                                                       std::span(trace_.ops).subspan(first));
+    trace_.activities.insert(trace_.activities.end(), activities.begin(), activities.end());
     for (const StepRange& mark : marks)
-      trace_.works.push_back({"step", recorder_of(process, ops.front().named.rank), 0, mark.number,
-                              true, mark.host.start, mark.host.end});
+      trace_.activities.push_back({"step", recorder_of(process, ops.front().named.rank), 0,
+                                   mark.number, true, mark.host.start, mark.host.end});
     const std::vector<OpSpan> spans = find_op_spans(ops);
     for (const std::string& found :
-         find_device_contradictions(device.works.record(), find_steps(spans), spans))
+         find_device_contradictions(device.activities.record(), find_steps(spans), spans))
       doubt(where(process) + ": " + found);
   }
 
@@ -215,7 +215,7 @@ class NsysReader {
 
   /// The device of one process, while its ops are walked through.
   struct Device {
-    NsysProcess works;
+    NsysProcess activities;
     NsysMessages messages;
     Nanos free = std::numeric_limits<Nanos>::min();  ///< when the op before the next one has ended
   };
@@ -224,9 +224,9 @@ class NsysReader {
     if (range.second) return add_pair(range, at, device);
     ObservedOp observed = observe(range);
     const bool computes = is_compute(range.named.op.kind);
-    const std::optional<TimeSpan> span = device.works.find_works(range.host, !computes);
+    const std::optional<TimeSpan> span = device.activities.find_activities(range.host, !computes);
     // Nothing shows when such a message was in transit.
-    if (!span && !computes && device.works.has_works()) return;
+    if (!span && !computes && device.activities.has_activities()) return;
     if (!span && computes) {
       ++on_host_;
       observed.may_hold_waiting = true;
@@ -270,7 +270,7 @@ class NsysReader {
     if (is_compute(arrival.op.kind)) return;
     const bool has_call = range.received.end > range.received.start;
     if (const auto message =
-            has_call ? device.works.find_works(range.received, true) : std::nullopt) {
+            has_call ? device.activities.find_activities(range.received, true) : std::nullopt) {
       set_times(arrival, *message);
     } else if (const auto awaited = device.messages.find_awaited(at, waiting)) {
       set_times(arrival, awaited->span);
@@ -284,12 +284,13 @@ class NsysReader {
 
   /// Splits a pair at the first launch of the autograd engine, which runs the backward.
   void add_pair(const OpRange& range, std::size_t at, Device& device) {
-    const NsysProcess& works = device.works;
-    const auto split = works.first_launch_by_others(range.host, range.thread);
-    const auto forward =
-        split ? works.find_works({range.host.start, *split}, false, LaunchedBy::kOwn, range.thread)
-              : std::nullopt;
-    const auto backward = works.find_works(range.host, false, LaunchedBy::kOthers, range.thread);
+    const NsysProcess& activities = device.activities;
+    const auto split = activities.first_launch_by_others(range.host, range.thread);
+    const auto forward = split ? activities.find_activities({range.host.start, *split}, false,
+                                                            LaunchedBy::kOwn, range.thread)
+                               : std::nullopt;
+    const auto backward =
+        activities.find_activities(range.host, false, LaunchedBy::kOthers, range.thread);
     if (!forward || !backward)
       throw Error(fmt::format(
           "{}: '({};{})' is one range for two ops, and no launch within it shows where the forward "

@@ -56,8 +56,8 @@ NsysMessages::NsysMessages(const NsysRecording& recording, std::int64_t process,
                            const std::vector<OpRange>& ops, const std::vector<TimedCall>& calls)
     : turns_(find_turns(ops)) {
   const auto launches = recording.launches.find(process);
-  const auto works = recording.works.find(process);
-  if (launches == recording.launches.end() || works == recording.works.end()) return;
+  const auto activities = recording.activities.find(process);
+  if (launches == recording.launches.end() || activities == recording.activities.end()) return;
   std::vector<TimeSpan> named;
   for (const TimedCall& call : calls) named.push_back({call.start, call.end});
   for (const OpRange& op : ops) named.push_back(op.host);
@@ -65,10 +65,10 @@ NsysMessages::NsysMessages(const NsysRecording& recording, std::int64_t process,
             [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
   named = find_outer_spans(named);
   for (const CudaCall& launch : launches->second) {
-    const auto work = works->second.find(launch.correlation);
-    if (work == works->second.end() || !work->second.is_message) continue;
+    const auto activity = activities->second.find(launch.correlation);
+    if (activity == activities->second.end() || !activity->second.is_message) continue;
     if (lies_in(named, launch.start)) continue;
-    messages_.push_back({work->second.start, work->second.end});
+    messages_.push_back({activity->second.start, activity->second.end});
     posted_.push_back(launch.start);
   }
   std::stable_sort(

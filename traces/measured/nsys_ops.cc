@@ -17,45 +17,48 @@ NsysProcess::NsysProcess(const NsysRecording& recording, std::int64_t process) {
   static const std::vector<CudaCall> none;
   const auto launches = recording.launches.find(process);
   launches_ = launches == recording.launches.end() ? &none : &launches->second;
-  const auto works = recording.works.find(process);
-  if (works != recording.works.end()) works_ = &works->second;
+  const auto activities = recording.activities.find(process);
+  if (activities != recording.activities.end()) activities_ = &activities->second;
 }
 
-std::optional<TimeSpan> NsysProcess::find_works(const TimeSpan& range, bool messages, LaunchedBy by,
-                                                std::int64_t thread) const {
-  if (!has_works()) return {};
+std::optional<TimeSpan> NsysProcess::find_activities(const TimeSpan& range, bool messages,
+                                                     LaunchedBy by, std::int64_t thread) const {
+  if (!has_activities()) return {};
   OpExtent extent;
   auto launch = std::lower_bound(launches_->begin(), launches_->end(), range.start, starts_before);
   for (; launch != launches_->end() && launch->start <= range.end; ++launch) {
     if (by != LaunchedBy::kAll && (launch->thread == thread) != (by == LaunchedBy::kOwn)) continue;
-    const auto found = works_->find(launch->correlation);
-    if (found == works_->end()) continue;
-    const DeviceWork& work = found->second;
-    if (work.is_message != messages) continue;
-    extent.add({work.start, work.end}, work.stream, work.is_transfer);
+    const auto found = activities_->find(launch->correlation);
+    if (found == activities_->end()) continue;
+    const NsysActivity& activity = found->second;
+    if (activity.is_message != messages) continue;
+    extent.add({activity.start, activity.end}, activity.stream, activity.is_transfer);
   }
   return extent.find();
 }
 
 std::optional<Nanos> NsysProcess::first_launch_by_others(const TimeSpan& range,
                                                          std::int64_t thread) const {
-  if (!has_works()) return {};
+  if (!has_activities()) return {};
   auto launch = std::lower_bound(launches_->begin(), launches_->end(), range.start, starts_before);
   for (; launch != launches_->end() && launch->start <= range.end; ++launch)
-    if (launch->thread != thread && works_->contains(launch->correlation)) return launch->start;
+    if (launch->thread != thread && activities_->contains(launch->correlation))
+      return launch->start;
   return {};
 }
 
 DeviceRecording NsysProcess::record() const {
   DeviceRecording recording;
-  if (!has_works()) return recording;
+  if (!has_activities()) return recording;
   for (const CudaCall& call : *launches_)
     recording.launches[call.correlation] = {{call.start, call.start}, call.launches_kernel};
-  for (const auto& [correlation, work] : *works_) {
-    const DeviceWorkKind kind = work.is_message                     ? DeviceWorkKind::kMessage
-                                : work.is_transfer || work.is_graph ? DeviceWorkKind::kTransfer
-                                                                    : DeviceWorkKind::kKernel;
-    recording.works.push_back({{work.start, work.end}, correlation, work.stream, kind});
+  for (const auto& [correlation, activity] : *activities_) {
+    const DeviceActivityKind kind = activity.is_message ? DeviceActivityKind::kMessage
+                                    : activity.is_transfer || activity.is_graph
+                                        ? DeviceActivityKind::kTransfer
+                                        : DeviceActivityKind::kKernel;
+    recording.activities.push_back(
+        {{activity.start, activity.end}, correlation, activity.stream, kind});
   }
   return recording;
 }

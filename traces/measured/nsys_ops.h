@@ -27,13 +27,13 @@ class NsysProcess {
  public:
   NsysProcess(const NsysRecording& recording, std::int64_t process);
 
-  bool has_works() const { return works_ != nullptr; }
+  bool has_activities() const { return activities_ != nullptr; }
 
   /// The extent of the kernels launched within `range`; nullopt where there is none.
   /// `thread` is the range's own.
-  std::optional<TimeSpan> find_works(const TimeSpan& range, bool messages,
-                                     LaunchedBy by = LaunchedBy::kAll,
-                                     std::int64_t thread = 0) const;
+  std::optional<TimeSpan> find_activities(const TimeSpan& range, bool messages,
+                                          LaunchedBy by = LaunchedBy::kAll,
+                                          std::int64_t thread = 0) const;
 
   /// The first launch within `range` by a thread other than `thread`.
   std::optional<Nanos> first_launch_by_others(const TimeSpan& range, std::int64_t thread) const;
@@ -43,7 +43,7 @@ class NsysProcess {
 
  private:
   const std::vector<CudaCall>* launches_ = nullptr;
-  const std::unordered_map<std::int64_t, DeviceWork>* works_ = nullptr;
+  const std::unordered_map<std::int64_t, NsysActivity>* activities_ = nullptr;
 };
 
 }  // namespace bubblescope::traces

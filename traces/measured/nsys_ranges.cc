@@ -49,13 +49,13 @@ bool are_whole_steps(const std::vector<OpRange>& ops) {
   });
 }
 
-/// The work that a call leads to; null where there is none.
-const DeviceWork* find_work(const NsysRecording& recording, std::int64_t process,
-                            const CudaCall& call) {
-  const auto works = recording.works.find(process);
-  if (works == recording.works.end()) return nullptr;
-  const auto found = works->second.find(call.correlation);
-  return found == works->second.end() ? nullptr : &found->second;
+/// The activity that a call leads to; null where there is none.
+const NsysActivity* find_activity(const NsysRecording& recording, std::int64_t process,
+                                  const CudaCall& call) {
+  const auto activities = recording.activities.find(process);
+  if (activities == recording.activities.end()) return nullptr;
+  const auto found = activities->second.find(call.correlation);
+  return found == activities->second.end() ? nullptr : &found->second;
 }
 
 /// Collects stretches of launches.
@@ -87,10 +87,10 @@ std::vector<TimeSpan> find_stretches(const NsysRecording& recording, std::int64_
       stretches.close();
       ++next;
     }
-    const DeviceWork* const work = find_work(recording, process, call);
-    if (work == nullptr) continue;
-    if (call.thread == main && work->is_message) stretches.close();
-    if (call.thread != main && !work->is_message) stretches.extend(call.start);
+    const NsysActivity* const activity = find_activity(recording, process, call);
+    if (activity == nullptr) continue;
+    if (call.thread == main && activity->is_message) stretches.close();
+    if (call.thread != main && !activity->is_message) stretches.extend(call.start);
   }
   return std::move(stretches).take();
 }

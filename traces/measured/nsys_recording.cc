@@ -153,16 +153,17 @@ class Reader {
   void take_kernel(const SqliteRow& row, bool has_name, std::string_view table) {
     const Nanos start = time_of(row, 0);
     const std::string name = string_of(row.integer(4));
-    DeviceWork work{start, std::max(start, time_of(row, 1)), is_message_kernel(name)};
-    work.is_graph = table.ends_with("GRAPH_TRACE");
-    work.is_transfer =
-        !work.is_graph && (!has_name || (name.starts_with("nccl") && !work.is_message));
-    if (name.starts_with("nccl") && !work.is_message) work.collective = classify_collective(name);
-    work.stream = (row.integer(5).value_or(0) << 32) + row.integer(6).value_or(0);
-    auto& works = recording_.works[process_of(row.integer(3).value_or(0))];
-    const auto [found, is_new] = works.emplace(row.integer(2).value_or(0), work);
+    NsysActivity activity{start, std::max(start, time_of(row, 1)), is_message_kernel(name)};
+    activity.is_graph = table.ends_with("GRAPH_TRACE");
+    activity.is_transfer =
+        !activity.is_graph && (!has_name || (name.starts_with("nccl") && !activity.is_message));
+    if (name.starts_with("nccl") && !activity.is_message)
+      activity.collective = classify_collective(name);
+    activity.stream = (row.integer(5).value_or(0) << 32) + row.integer(6).value_or(0);
+    auto& activities = recording_.activities[process_of(row.integer(3).value_or(0))];
+    const auto [found, is_new] = activities.emplace(row.integer(2).value_or(0), activity);
     if (is_new) return;
-    widen(found->second, work);
+    widen(found->second, activity);
     found->second.is_graph = true;
   }
 

@@ -42,7 +42,7 @@ struct CudaCall {
 };
 
 /// A kernel, a copy or a memset.
-struct DeviceWork {
+struct NsysActivity {
   Nanos start = 0;
   Nanos end = 0;
   bool is_message = false;   ///< NCCL's send and receive, which also run while they wait
@@ -58,7 +58,7 @@ struct NsysRecording {
   std::vector<HostRange> ranges;                           ///< by start, outer ones first
   std::map<std::int64_t, std::vector<CudaCall>> launches;  ///< [process], by start
   /// [process], by correlation id
-  std::map<std::int64_t, std::unordered_map<std::int64_t, DeviceWork>> works;
+  std::map<std::int64_t, std::unordered_map<std::int64_t, NsysActivity>> activities;
   std::size_t unclosed = 0;  ///< ranges without an end
 };
 

@@ -9,9 +9,9 @@
 
 namespace bubblescope::traces {
 
-/// From the first work of an op to its last. Collectives and copies on streams that compute nothing
-/// of the op run beside it, such as a reduction of gradients beside the last backward: they count
-/// only where there is nothing else.
+/// From the first activity of an op to its last. Collectives and copies on streams that compute
+/// nothing of the op run beside it, such as a reduction of gradients beside the last backward: they
+/// count only where there is nothing else.
 class OpExtent {
  public:
   void add(const TimeSpan& span, std::int64_t stream, bool is_transfer);

@@ -32,31 +32,31 @@ std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos
 }
 
 /// The stream with the most time of kernels; nullopt without any.
-std::optional<std::uint32_t> find_computing_stream(const std::vector<ProfiledEvent>& works) {
+std::optional<std::uint32_t> find_computing_stream(const std::vector<ProfiledEvent>& events) {
   std::map<std::uint32_t, Nanos> times;
-  for (const ProfiledEvent& work : works)
-    if (work.activity == Activity::kKernel) times[work.thread] += work.end - work.start;
+  for (const ProfiledEvent& event : events)
+    if (event.activity == Activity::kKernel) times[event.thread] += event.end - event.start;
   const auto busiest = std::max_element(
       times.begin(), times.end(),
       [](const auto& left, const auto& right) { return left.second < right.second; });
   return busiest == times.end() ? std::nullopt : std::optional(busiest->first);
 }
 
-/// From the first to the last work that is chosen.
+/// From the first to the last event that is chosen.
 template <class IsChosen>
-std::optional<TimeSpan> span_of(const std::vector<ProfiledEvent>& works, IsChosen is_chosen) {
+std::optional<TimeSpan> span_of(const std::vector<ProfiledEvent>& events, IsChosen is_chosen) {
   std::optional<TimeSpan> span;
-  for (const ProfiledEvent& work : works) {
-    if (!is_chosen(work)) continue;
-    if (!span) span = TimeSpan{work.start, work.end};
-    widen(*span, work);
+  for (const ProfiledEvent& event : events) {
+    if (!is_chosen(event)) continue;
+    if (!span) span = TimeSpan{event.start, event.end};
+    widen(*span, event);
   }
   return span;
 }
 
-/// Whether an op has ended only when this work beside its stream has.
-bool computes_op(const ProfiledEvent& work) {
-  return work.activity == Activity::kKernel || work.group == CollectiveGroup::kOfOp;
+/// Whether an op has ended only when this event beside its stream has.
+bool computes_op(const ProfiledEvent& event) {
+  return event.activity == Activity::kKernel || event.group == CollectiveGroup::kOfOp;
 }
 
 }  // namespace
@@ -99,20 +99,20 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
 }
 
 template <class Visit>
-void ProfileActivity::for_each_work(const TimeSpan& range, Visit visit) const {
+void ProfileActivity::for_each_launched(const TimeSpan& range, Visit visit) const {
   auto launch = std::lower_bound(launches_.begin(), launches_.end(), range.start, starts_before);
   for (; launch != launches_.end() && launch->start <= range.end; ++launch)
     if (const auto found = kernels_.find(launch->number); found != kernels_.end())
-      for (const ProfiledEvent& work : found->second) visit(*launch, work);
+      for (const ProfiledEvent& event : found->second) visit(*launch, event);
 }
 
 std::vector<ProfiledEvent> ProfileActivity::find_launched(const TimeSpan& range,
                                                           bool messages) const {
-  std::vector<ProfiledEvent> works;
-  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
-    if ((work.activity == Activity::kMessageKernel) == messages) works.push_back(work);
+  std::vector<ProfiledEvent> events;
+  for_each_launched(range, [&](const ProfiledEvent&, const ProfiledEvent& event) {
+    if ((event.activity == Activity::kMessageKernel) == messages) events.push_back(event);
   });
-  return works;
+  return events;
 }
 
 Nanos ProfileActivity::find_end_before(std::uint32_t stream, Nanos start) const {
@@ -122,20 +122,20 @@ Nanos ProfileActivity::find_end_before(std::uint32_t stream, Nanos start) const 
 }
 
 std::optional<TimeSpan> ProfileActivity::find_kernels(const TimeSpan& range) const {
-  std::vector<ProfiledEvent> works = find_launched(range, false);
-  const std::optional<std::uint32_t> stream = find_computing_stream(works);
-  if (!stream) return span_of(works, [](const ProfiledEvent&) { return true; });
+  std::vector<ProfiledEvent> events = find_launched(range, false);
+  const std::optional<std::uint32_t> stream = find_computing_stream(events);
+  if (!stream) return span_of(events, [](const ProfiledEvent&) { return true; });
   TimeSpan span =
-      *span_of(works, [&](const ProfiledEvent& work) { return work.thread == *stream; });
+      *span_of(events, [&](const ProfiledEvent& event) { return event.thread == *stream; });
   const Nanos free_from = find_end_before(*stream, span.start);
-  std::sort(works.begin(), works.end(), [](const ProfiledEvent& left, const ProfiledEvent& right) {
-    return left.end > right.end;
-  });
-  for (const ProfiledEvent& work : works) {
-    const bool is_awaited = work.end <= span.start && work.end + kMaxWake >= span.start;
+  std::sort(
+      events.begin(), events.end(),
+      [](const ProfiledEvent& left, const ProfiledEvent& right) { return left.end > right.end; });
+  for (const ProfiledEvent& event : events) {
+    const bool is_awaited = event.end <= span.start && event.end + kMaxWake >= span.start;
     if (is_awaited)
-      span.start = std::clamp(work.start, std::min(free_from, span.start), span.start);
-    if (computes_op(work)) span.end = std::max(span.end, work.end);
+      span.start = std::clamp(event.start, std::min(free_from, span.start), span.start);
+    if (computes_op(event)) span.end = std::max(span.end, event.end);
   }
   return span;
 }
@@ -145,16 +145,16 @@ std::optional<Nanos> ProfileActivity::find_next_start(Nanos launched_from) const
   for (; launch != launches_.end(); ++launch) {
     const auto found = kernels_.find(launch->number);
     if (found == kernels_.end()) continue;
-    for (const ProfiledEvent& work : found->second)
-      if (work.activity == Activity::kKernel) return work.start;
+    for (const ProfiledEvent& event : found->second)
+      if (event.activity == Activity::kKernel) return event.start;
   }
   return std::nullopt;
 }
 
 std::optional<Nanos> ProfileActivity::find_first_launch(const TimeSpan& range) const {
   std::optional<Nanos> first;
-  for_each_work(range, [&](const ProfiledEvent& launch, const ProfiledEvent& work) {
-    if (!first && work.activity != Activity::kMessageKernel) first = launch.start;
+  for_each_launched(range, [&](const ProfiledEvent& launch, const ProfiledEvent& event) {
+    if (!first && event.activity != Activity::kMessageKernel) first = launch.start;
   });
   return first;
 }
@@ -162,10 +162,10 @@ std::optional<Nanos> ProfileActivity::find_first_launch(const TimeSpan& range) c
 std::optional<Nanos> ProfileActivity::find_awaited_collective(const TimeSpan& range,
                                                               Nanos start) const {
   std::optional<Nanos> last;
-  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
-    const bool is_awaited = work.end <= start && work.end + kMaxWake >= start;
-    if (is_awaited && work.activity == Activity::kCollective)
-      last = std::max(last.value_or(work.end), work.end);
+  for_each_launched(range, [&](const ProfiledEvent&, const ProfiledEvent& event) {
+    const bool is_awaited = event.end <= start && event.end + kMaxWake >= start;
+    if (is_awaited && event.activity == Activity::kCollective)
+      last = std::max(last.value_or(event.end), event.end);
   });
   return last;
 }
@@ -176,8 +176,8 @@ std::optional<TimeSpan> ProfileActivity::find_message_kernels(const TimeSpan& ra
 
 Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
   Nanos sum = 0;
-  for_each_work(range, [&](const ProfiledEvent&, const ProfiledEvent& work) {
-    sum += work.end - work.start;
+  for_each_launched(range, [&](const ProfiledEvent&, const ProfiledEvent& event) {
+    sum += event.end - event.start;
   });
   return sum;
 }

@@ -35,7 +35,7 @@ class ProfileActivity {
   /// nothing is.
   std::optional<Nanos> find_next_start(Nanos launched_from) const;
 
-  /// When the host launches the first work within `range` that is not a message.
+  /// When the host launches the first activity within `range` that is not a message.
   std::optional<Nanos> find_first_launch(const TimeSpan& range) const;
 
   /// The end of the last collective that was launched within `range`, if the work that starts at
@@ -77,9 +77,9 @@ class ProfileActivity {
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads
   std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
-  /// Calls visit(launch, work) for everything that was launched within a range.
+  /// Calls visit(launch, event) for everything that was launched within a range.
   template <class Visit>
-  void for_each_work(const TimeSpan& range, Visit visit) const;
+  void for_each_launched(const TimeSpan& range, Visit visit) const;
 
   /// Returns what was launched within a range: messages, or everything else.
   std::vector<ProfiledEvent> find_launched(const TimeSpan& range, bool messages) const;

@@ -1,4 +1,4 @@
-// Applies the corrections of clocks to steps and to the works beside their ops.
+// Applies the corrections of clocks to steps and to the activities beside their ops.
 #include "traces/measured/rank_clocks.h"
 
 #include <fmt/format.h>
@@ -61,16 +61,17 @@ DraftSteps set_clocks(DraftSteps drafts, const ReplicaClocks& clocks) {
   return drafts;
 }
 
-std::vector<ObservedWork> set_clocks(std::vector<ObservedWork> works, const ReplicaClocks& clocks,
-                                     const RankNumbers& numbers) {
-  for (ObservedWork& work : works) {
-    const auto clock = clocks.find(work.replica);
+std::vector<ObservedActivity> set_clocks(std::vector<ObservedActivity> activities,
+                                         const ReplicaClocks& clocks, const RankNumbers& numbers) {
+  for (ObservedActivity& activity : activities) {
+    const auto clock = clocks.find(activity.replica);
     if (clock == clocks.end()) continue;
-    const Nanos shift = clock->second.shift_at(numbers.of_recorder[work.recorder], work.start);
-    work.start += shift;
-    work.end += shift;
+    const Nanos shift =
+        clock->second.shift_at(numbers.of_recorder[activity.recorder], activity.start);
+    activity.start += shift;
+    activity.end += shift;
   }
-  return works;
+  return activities;
 }
 
 }  // namespace bubblescope::traces

@@ -30,8 +30,8 @@ std::optional<std::string> describe_large_shift(const ReplicaClocks& clocks,
 /// Shifts the clock of every rank by its replica's correction, in all ops that it recorded.
 DraftSteps set_clocks(DraftSteps drafts, const ReplicaClocks& clocks);
 
-/// The same in all works.
-std::vector<ObservedWork> set_clocks(std::vector<ObservedWork> works, const ReplicaClocks& clocks,
-                                     const RankNumbers& numbers);
+/// The same in all activities.
+std::vector<ObservedActivity> set_clocks(std::vector<ObservedActivity> activities,
+                                         const ReplicaClocks& clocks, const RankNumbers& numbers);
 
 }  // namespace bubblescope::traces

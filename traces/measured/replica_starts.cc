@@ -44,9 +44,9 @@ StepStarts find_starts(const Replicas& step, const Replicas* previous) {
 
 }  // namespace
 
-std::map<std::int64_t, StepStarts> find_replica_starts(const std::vector<ObservedWork>& works,
-                                                       const std::vector<MeasuredStep>& measured) {
-  const std::map<std::int64_t, Replicas> steps = group_replicas(find_extents(measured), works);
+std::map<std::int64_t, StepStarts> find_replica_starts(
+    const std::vector<ObservedActivity>& activities, const std::vector<MeasuredStep>& measured) {
+  const std::map<std::int64_t, Replicas> steps = group_replicas(find_extents(measured), activities);
   std::map<std::int64_t, StepStarts> found;
   const Replicas* previous = nullptr;
   for (const auto& [number, step] : steps) {

@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 /// By step, where its start is known on all replicas, and all have collectives around their ops. A
 /// step starts with its mark, or where the replica's previous step has ended, so that clocks of
 /// replicas need not agree.
-std::map<std::int64_t, StepStarts> find_replica_starts(const std::vector<ObservedWork>& works,
-                                                       const std::vector<MeasuredStep>& measured);
+std::map<std::int64_t, StepStarts> find_replica_starts(
+    const std::vector<ObservedActivity>& activities, const std::vector<MeasuredStep>& measured);
 
 }  // namespace bubblescope::traces

@@ -9,25 +9,25 @@ namespace bubblescope::traces {
 
 namespace {
 
-OuterTime outer_time(const ObservedWork& work, TimeSpan pipeline) {
-  const Nanos before = std::min(work.end, pipeline.start) - work.start;
-  const Nanos after = work.end - std::max(work.start, pipeline.end);
+OuterTime outer_time(const ObservedActivity& activity, TimeSpan pipeline) {
+  const Nanos before = std::min(activity.end, pipeline.start) - activity.start;
+  const Nanos after = activity.end - std::max(activity.start, pipeline.end);
   return {std::max<Nanos>(0, before), std::max<Nanos>(0, after)};
 }
 
 }  // namespace
 
-void ReplicaStep::add(const ObservedWork& work) {
-  if (work.is_whole_step) {
-    marked_start_ = std::min(marked_start_.value_or(work.start), work.start);
-    longest_mark_ = std::max(longest_mark_.value_or(0), work.end - work.start);
+void ReplicaStep::add(const ObservedActivity& activity) {
+  if (activity.is_whole_step) {
+    marked_start_ = std::min(marked_start_.value_or(activity.start), activity.start);
+    longest_mark_ = std::max(longest_mark_.value_or(0), activity.end - activity.start);
     return;
   }
-  widen(all_, work);
-  const OuterTime time = outer_time(work, pipeline_);
-  outside_[work.name][work.recorder] += time.sum();
-  if (!is_named_like_collective(work.name)) return;
-  OuterTime& in_collectives = in_collectives_[work.recorder];
+  widen(all_, activity);
+  const OuterTime time = outer_time(activity, pipeline_);
+  outside_[activity.name][activity.recorder] += time.sum();
+  if (!is_named_like_collective(activity.name)) return;
+  OuterTime& in_collectives = in_collectives_[activity.recorder];
   in_collectives.before += time.before;
   in_collectives.after += time.after;
 }
@@ -62,15 +62,15 @@ Nanos ReplicaStep::time_in_collectives_before() const {
 }
 
 std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
-    const StepExtents& pipelines, const std::vector<ObservedWork>& works) {
+    const StepExtents& pipelines, const std::vector<ObservedActivity>& activities) {
   std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> steps;
   for (const auto& [key, pipeline] : pipelines)
     steps[key.second][key.first] = ReplicaStep(pipeline);
-  for (const ObservedWork& work : works) {
-    const auto step = steps.find(work.step);
+  for (const ObservedActivity& activity : activities) {
+    const auto step = steps.find(activity.step);
     if (step == steps.end()) continue;
-    const auto replica = step->second.find(work.replica);
-    if (replica != step->second.end()) replica->second.add(work);
+    const auto replica = step->second.find(activity.replica);
+    if (replica != step->second.end()) replica->second.add(activity);
   }
   return steps;
 }

@@ -26,7 +26,7 @@ class ReplicaStep {
   ReplicaStep() = default;
   explicit ReplicaStep(TimeSpan pipeline) : pipeline_(pipeline), all_(pipeline) {}
 
-  void add(const ObservedWork& work);
+  void add(const ObservedActivity& activity);
 
   /// From the first start to the last end of the ops.
   TimeSpan pipeline() const { return pipeline_; }
@@ -64,8 +64,8 @@ class ReplicaStep {
 /// The pipeline's ops of each step, by (replica, step).
 using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
 
-/// The replicas of each step: [step][replica]. Works of other steps and replicas are left out.
+/// The replicas of each step: [step][replica]. Activities of other steps and replicas are left out.
 std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
-    const StepExtents& pipelines, const std::vector<ObservedWork>& works);
+    const StepExtents& pipelines, const std::vector<ObservedActivity>& activities);
 
 }  // namespace bubblescope::traces

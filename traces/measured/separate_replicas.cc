@@ -74,9 +74,11 @@ ObservedTrace number_replicas(ObservedTrace trace) {
     return trace;
   const ReplicaNumbers numbers = find_data_ranks(trace).value_or(count_replicas(trace));
   for (ObservedOp& observed : trace.ops) observed.replica = numbers.at(observed.replica);
-  std::erase_if(trace.works,
-                [&](const ObservedWork& work) { return !numbers.contains(work.replica); });
-  for (ObservedWork& work : trace.works) work.replica = numbers.at(work.replica);
+  std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
+    return !numbers.contains(activity.replica);
+  });
+  for (ObservedActivity& activity : trace.activities)
+    activity.replica = numbers.at(activity.replica);
   return trace;
 }
 
@@ -108,7 +110,7 @@ ObservedTrace separate_replicas(ObservedTrace trace) {
     rank = rank_of.emplace(mine, rank).first->second;
   }
   for (ObservedOp& observed : trace.ops) observed.replica = replica[observed.recorder];
-  for (ObservedWork& work : trace.works) work.replica = replica[work.recorder];
+  for (ObservedActivity& activity : trace.activities) activity.replica = replica[activity.recorder];
   return trace;
 }
 

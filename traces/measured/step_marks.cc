@@ -54,7 +54,8 @@ ObservedTrace use_step_marks(ObservedTrace trace) {
       std::all_of(trace.ops.begin(), trace.ops.end(),
                   [](const ObservedOp& observed) { return observed.mark.has_value(); });
   if (!all_marked) {
-    std::erase_if(trace.works, [](const ObservedWork& work) { return work.is_whole_step; });
+    std::erase_if(trace.activities,
+                  [](const ObservedActivity& activity) { return activity.is_whole_step; });
     return trace;
   }
   for (ObservedOp& observed : trace.ops) {

@@ -28,10 +28,10 @@ const ReplicaStep& find_slowest(const std::map<std::int32_t, ReplicaStep>& repli
 
 }  // namespace
 
-std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
+std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
                                         const StepExtents& pipelines) {
   std::vector<WholeStep> found;
-  for (const auto& [number, replicas] : group_replicas(pipelines, works)) {
+  for (const auto& [number, replicas] : group_replicas(pipelines, activities)) {
     const ReplicaStep& slowest = find_slowest(replicas);
     WholeStep step{number, 0, slowest.pipeline().length(), slowest.outer_parts()};
     for (const auto& [_, replica] : replicas) step.whole = std::max(step.whole, replica.whole());

@@ -10,7 +10,7 @@
 namespace bubblescope::traces {
 
 /// Returns one entry per step, in order.
-std::vector<WholeStep> find_whole_steps(const std::vector<ObservedWork>& works,
+std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
                                         const StepExtents& pipelines);
 
 }  // namespace bubblescope::traces

@@ -88,7 +88,8 @@ void write_slowdown(JsonWriter& json, const Iterations& iterations) {
   for (std::size_t kind = 0; kind < slowdown->by_kind.size(); ++kind)
     if (const auto& by_kind = slowdown->by_kind[kind])
       json.key(code(static_cast<OpKind>(kind))).fixed(*by_kind, 6);
-  for (const WorkSlowdown& work : slowdown->by_work) json.key(work.name).fixed(work.slowdown, 6);
+  for (const ActivitySlowdown& activity : slowdown->by_activity)
+    json.key(activity.name).fixed(activity.slowdown, 6);
   json.end_object().line(2).key("by_worker").begin_array();
   for (const WorkerSlowdown& worker : slowdown->by_worker) {
     json.begin_object().member("replica", worker.replica).member("rank", worker.rank);
@@ -281,7 +282,7 @@ Nanos compute_mean_step(const Iterations& iterations) {
 
 namespace {
 
-/// The mean time of a step that neither its pipeline nor the works outside of it explain.
+/// The mean time of a step that neither its pipeline nor the activities outside of it explain.
 Nanos mean_rest(const std::vector<WholeStep>& steps) {
   Nanos rest = 0;
   for (const WholeStep& step : steps) {

@@ -1,5 +1,5 @@
-// Work of a step besides the pipeline's ops: as recorders show it, as users experience it, and as
-// it is replayed.
+// The activities of a step besides the pipeline's ops: as recorders show them, as users experience
+// them, and as they are replayed.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace bubblescope::traces {
 
-/// The name of the work that loads a step's samples, before its ops.
+/// The name of the activity that loads a step's samples, before its ops.
 inline constexpr const char* kLoadingData = "data loader";
 
-/// Work of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a whole
-/// step on one rank.
-struct ObservedWork {
+/// An activity of a step besides the pipeline's ops: a collective, the optimizer, or the mark of a
+/// whole step on one rank.
+struct ObservedActivity {
   std::string name;
   std::int32_t recorder = 0;
   std::int32_t replica = 0;
@@ -41,7 +41,7 @@ struct WholeStep {
   std::vector<std::pair<std::string, Nanos>> outside;
 };
 
-/// The works around the ops, by step.
-using OuterWorks = std::map<std::int64_t, std::vector<OuterWork>>;
+/// The activities around the ops, by step.
+using OuterActivities = std::map<std::int64_t, std::vector<OuterActivity>>;
 
 }  // namespace bubblescope::traces

@@ -1,4 +1,4 @@
-// Tests which of a device's works belong to an op, and which are the step's.
+// Tests which of a device's activities belong to an op, and which are the step's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,14 +31,14 @@ traces::ObservedOp backward_with(const std::string& name, int start, int duratio
 }
 
 // DDP's hooks launch the reduction of the last gradients within the last backward.
-TEST(ProfileWorks, AReductionThatOutlastsItsBackwardIsNotOfIt) {
+TEST(ProfileOuterActivities, AReductionThatOutlastsItsBackwardIsNotOfIt) {
   EXPECT_EQ(backward_with(kAllReduce, 290, 400).end, 300'000);
   EXPECT_EQ(backward_with(kAllReduce, 290, 400, "mesh_dp").end, 300'000);
   EXPECT_EQ(backward_with(kAllReduce, 290, 400, "DATA_PARALLEL_GROUP").end, 300'000);
 }
 
 // FSDP gathers the parameters of later layers while earlier ones compute, and may begin before.
-TEST(ProfileWorks, AGatherForLaterOpsIsNotOfTheOp) {
+TEST(ProfileOuterActivities, AGatherForLaterOpsIsNotOfTheOp) {
   const char* const gather = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgs)";
   const traces::ObservedOp op = backward_with(gather, 110, 600, "mesh_dp");
   EXPECT_EQ(op.start, 100'000);
@@ -46,7 +46,7 @@ TEST(ProfileWorks, AGatherForLaterOpsIsNotOfTheOp) {
 }
 
 // A profile whose steps nothing marks: what runs between the ops of two steps is the first one's.
-TEST(ProfileWorks, WithoutMarksBelongToTheStepBefore) {
+TEST(ProfileOuterActivities, WithoutMarksBelongToTheStepBefore) {
   DeviceProfile profile(0, 1);
   for (const int begin : {0, 1000}) {
     profile.annotation("PP:0F0", begin, 50).annotation("PP:0B0", begin + 60, 50);
@@ -66,19 +66,19 @@ TEST(ProfileWorks, WithoutMarksBelongToTheStepBefore) {
 }
 
 // Tensor-parallel ranks add up what an op has computed before it is sent.
-TEST(ProfileWorks, ACollectiveOfTheRanksThatShareAnOpEndsIt) {
+TEST(ProfileOuterActivities, ACollectiveOfTheRanksThatShareAnOpEndsIt) {
   EXPECT_EQ(backward_with(kAllReduce, 300, 40, "mesh_tp").end, 340'000);
   EXPECT_EQ(backward_with(kAllReduce, 300, 40, "TENSOR_MODEL_PARALLEL_GROUP").end, 340'000);
 }
 
 // The op's first kernel waits for parameters that are gathered at the last moment, from 40 µs on.
-TEST(ProfileWorks, AGatherThatTheOpWaitsForBeginsIt) {
+TEST(ProfileOuterActivities, AGatherThatTheOpWaitsForBeginsIt) {
   EXPECT_EQ(backward_with("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgs)", 40, 60).start,
             40'000);
 }
 
 // While the gather runs, the stream still computes the op before, until 80 µs.
-TEST(ProfileWorks, WaitingForAGatherBeginsWhereTheOpBeforeHasEnded) {
+TEST(ProfileOuterActivities, WaitingForAGatherBeginsWhereTheOpBeforeHasEnded) {
   DeviceProfile profile(0, 1);
   profile.annotation("PP:0F0", 0, 50).annotation("PP:0F1", 60, 50);
   profile.kernel("gemm", 10, kComputing, 60, 20);
@@ -103,7 +103,7 @@ traces::ObservedTrace step_with_update() {
   return profile.read();
 }
 
-TEST(ProfileWorks, AreNamedByWhatRunsOutsideThePipeline) {
+TEST(ProfileOuterActivities, AreNamedByWhatRunsOutsideThePipeline) {
   const traces::AssembledSteps read = traces::assemble_steps(step_with_update());
   ASSERT_EQ(read.whole_steps.size(), 1u);
   using Parts = std::vector<std::pair<std::string, Nanos>>;
@@ -112,7 +112,7 @@ TEST(ProfileWorks, AreNamedByWhatRunsOutsideThePipeline) {
 }
 
 // Gloo shows a collective from its post to its completion, in an annotation of its own.
-TEST(ProfileWorks, OfTheHostAreNamedAsWell) {
+TEST(ProfileOuterActivities, OfTheHostAreNamedAsWell) {
   RankProfile profile(0, 1);
   profile.annotation("ProfilerStep#4", 0, 500);
   profile.annotation("PP:0F0", 0, 100).call("aten::mm", 0, 100);
@@ -127,7 +127,7 @@ TEST(ProfileWorks, OfTheHostAreNamedAsWell) {
 
 // Both replicas are in the step for 500 µs. What is outside of the pipeline is that of the replica
 // that computes the longest: the other one waits for it in the all-reduce.
-TEST(ProfileWorks, OutsideAreThoseOfTheReplicaThatWaitsTheLeast) {
+TEST(ProfileOuterActivities, OutsideAreThoseOfTheReplicaThatWaitsTheLeast) {
   traces::ObservedTrace trace;
   for (const int rank : {0, 1}) {
     DeviceProfile profile(rank, 2);

@@ -1,5 +1,5 @@
-// Collects works by what launched them.
-#include "traces/measured/profile_works.h"
+// Collects activities by what launched them.
+#include "traces/measured/profile_outer_activities.h"
 
 #include <algorithm>
 #include <map>
@@ -20,10 +20,10 @@ bool starts_earlier(const TimeSpan& left, const TimeSpan& right) {
   return left.start < right.start;
 }
 
-class WorkFinder {
+class ActivityFinder {
  public:
-  WorkFinder(const ChromeEvents& events, const StepMarks& marks, const std::vector<ObservedOp>& ops,
-             std::int32_t replica)
+  ActivityFinder(const ChromeEvents& events, const StepMarks& marks,
+                 const std::vector<ObservedOp>& ops, std::int32_t replica)
       : events_(events),
         marks_(marks),
         extents_(find_step_extents(ops, [](const ObservedOp& op) { return op.step; })),
@@ -39,9 +39,9 @@ class WorkFinder {
     std::sort(optimizers_.begin(), optimizers_.end(), starts_earlier);
   }
 
-  std::vector<ObservedWork> find() && {
+  std::vector<ObservedActivity> find() && {
     for (const ProfiledEvent& mark : marks_.marks())
-      works_.push_back({"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
+      activities_.push_back({"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
     for (const ProfiledEvent& event : events_.profiled) {
       if (is_on_device(event.activity)) add_from_device(event);
       if (event.activity == Activity::kHostCollective)
@@ -49,7 +49,7 @@ class WorkFinder {
       if (event.activity == Activity::kDataLoader) add(kLoadingData, event, event.start);
     }
     add_host_optimizers();
-    return std::move(works_);
+    return std::move(activities_);
   }
 
  private:
@@ -70,8 +70,8 @@ class WorkFinder {
   void add(std::string_view name, const ProfiledEvent& event, Nanos launched) {
     if (marks_.marks().empty()) {
       if (lies_in(ops_, event.start)) return;
-      works_.push_back({std::string(name), 0, replica_, 0, false, event.start, event.end});
-      works_.back().has_step = false;
+      activities_.push_back({std::string(name), 0, replica_, 0, false, event.start, event.end});
+      activities_.back().has_step = false;
       return;
     }
     const std::optional<std::int64_t> step = marks_.step_at(launched);
@@ -79,7 +79,7 @@ class WorkFinder {
     const auto ops = extents_.find(*step);
     if (ops == extents_.end()) return;
     if (event.start >= ops->second.start && event.end <= ops->second.end) return;
-    works_.push_back({std::string(name), 0, replica_, *step, false, event.start, event.end});
+    activities_.push_back({std::string(name), 0, replica_, *step, false, event.start, event.end});
   }
 
   /// The host only launches an optimizer whose kernels are known.
@@ -97,15 +97,16 @@ class WorkFinder {
   std::vector<TimeSpan> optimizers_;                     ///< calls, by start
   std::unordered_map<std::int64_t, Nanos> launched_at_;  ///< by correlation id
   bool has_device_optimizer_ = false;
-  std::vector<ObservedWork> works_;
+  std::vector<ObservedActivity> activities_;
 };
 
 }  // namespace
 
-std::vector<ObservedWork> find_profile_works(const ChromeEvents& events, const StepMarks& marks,
-                                             const std::vector<ObservedOp>& ops,
-                                             std::int32_t replica) {
-  return WorkFinder(events, marks, ops, replica).find();
+std::vector<ObservedActivity> find_profile_outer_activities(const ChromeEvents& events,
+                                                            const StepMarks& marks,
+                                                            const std::vector<ObservedOp>& ops,
+                                                            std::int32_t replica) {
+  return ActivityFinder(events, marks, ops, replica).find();
 }
 
 }  // namespace bubblescope::traces

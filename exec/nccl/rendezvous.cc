@@ -14,7 +14,7 @@ namespace bubblescope::exec {
 namespace {
 
 constexpr std::uint32_t kVersion = 3;
-constexpr std::uint64_t kLargestHello = 1024;
+constexpr std::uint64_t kMaxHello = 1024;
 /// How long a caller may take to send its hello, normally and when the maximum number of callers is
 /// pending.
 constexpr Nanos kHelloTime = 5'000'000'000;
@@ -99,7 +99,7 @@ class RankAcceptor {
       writer.write(challenge.nonce);
       send_frame(socket, FrameKind::kChallenge, writer.take());
       callers_.push_back(
-          {{std::move(socket), FrameReader(kLargestHello)}, challenge, read_monotonic_clock()});
+          {{std::move(socket), FrameReader(kMaxHello)}, challenge, read_monotonic_clock()});
     }
     std::erase_if(callers_, [this](Caller& caller) { return is_done(caller); });
   }

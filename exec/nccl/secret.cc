@@ -19,8 +19,8 @@ namespace bubblescope::exec {
 
 namespace {
 
-constexpr std::size_t kShortest = 16;
-constexpr std::size_t kLongest = 4096;
+constexpr std::size_t kMinSecret = 16;
+constexpr std::size_t kMaxSecret = 4096;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error("the backend nccl: the secret in " + path + " " + what);
@@ -51,7 +51,7 @@ std::string read_file(const std::string& path) {
     refuse(path, "is not in a regular file");
   const std::string flaw = find_flaw(found);
   if (!flaw.empty()) refuse(path, flaw + "; create it again with mode 0600");
-  std::array<char, kLongest> text{};
+  std::array<char, kMaxSecret> text{};
   const ssize_t count = read(file.descriptor, text.data(), text.size());
   if (count < 0) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
   std::string secret(text.data(), static_cast<std::size_t>(count));
@@ -85,9 +85,9 @@ Nonce make_nonce() {
 }
 
 Secret::Secret(std::string text) : text_(std::move(text)) {
-  if (text_.size() < kShortest)
+  if (text_.size() < kMinSecret)
     throw Error("the backend nccl: a secret of " + std::to_string(text_.size()) +
-                " characters can be guessed; it needs " + std::to_string(kShortest) +
+                " characters can be guessed; it needs " + std::to_string(kMinSecret) +
                 ", as 'openssl rand -hex 32' makes them");
 }
 

@@ -7,9 +7,9 @@ namespace bubblescope::exec {
 
 Shard shard_of(std::size_t entries, std::int32_t owner, std::int32_t owners) {
   const auto at = static_cast<std::size_t>(owner);
-  const std::size_t least = entries / static_cast<std::size_t>(owners);
+  const std::size_t min_count = entries / static_cast<std::size_t>(owners);
   const std::size_t longer = entries % static_cast<std::size_t>(owners);
-  return {at * least + std::min(at, longer), least + (at < longer ? 1 : 0)};
+  return {at * min_count + std::min(at, longer), min_count + (at < longer ? 1 : 0)};
 }
 
 std::vector<bool> find_gathered(const Schedule& schedule) {

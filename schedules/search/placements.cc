@@ -78,9 +78,9 @@ std::int32_t default_chunks(PlacementChoice choice) {
 }
 
 std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks) {
-  constexpr std::int32_t kMaxChunks = 16;
-  if (chunks > kMaxChunks)
-    return "`vpp` is above the " + std::to_string(kMaxChunks) +
+  constexpr std::int32_t kMaxSearchedChunks = 16;
+  if (chunks > kMaxSearchedChunks)
+    return "`vpp` is above the " + std::to_string(kMaxSearchedChunks) +
            " chunks that a search can "
            "distinguish; use fewer";
   if (choice == PlacementChoice::kLinear && chunks != 1)

@@ -164,8 +164,8 @@ class StepSearch {
     const std::int64_t max_level = CapLadder(problem.any()).max_level();
     for (std::int32_t rank = 0; rank < problem.any().ranks; ++rank) {
       const std::int64_t own = caps[static_cast<std::size_t>(rank)];
-      const std::int64_t least = min_cap(problem.any(), rank);
-      for (std::int64_t cap = (std::min(own, max_level) - 1) / step * step; cap >= least;
+      const std::int64_t min_level = min_cap(problem.any(), rank);
+      for (std::int64_t cap = (std::min(own, max_level) - 1) / step * step; cap >= min_level;
            cap -= step) {
         if (stopped(goal_.stop)) return;
         std::vector<std::int64_t> lower = caps;

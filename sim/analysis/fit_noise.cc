@@ -17,7 +17,7 @@ namespace {
 constexpr double kRare = 0.05;      ///< as a fraction of the samples
 constexpr double kOutside = 5;      ///< in robust standard deviations
 constexpr double kMinSigma = 1e-6;  ///< below it is rounding
-constexpr std::size_t kFewestSteps = 3;
+constexpr std::size_t kMinSteps = 3;
 constexpr double kMinChange = 0.01;
 constexpr double kMinChangeOfOne = 0.05;  ///< of a single worker: one of many may seem to change
 constexpr double kSignificance = 6;
@@ -171,15 +171,17 @@ std::vector<double> find_excess(std::span<const OpSample> samples) {
 
 }  // namespace
 
-std::vector<bool> find_long_samples(const std::vector<double>& excess, double most, double least) {
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double max_fraction,
+                                    double min_ratio) {
   std::vector<double> sizes;
   for (const double value : excess) sizes.push_back(std::abs(std::log(value)));
   const double spread = robust_deviation(std::move(sizes));
-  const double limit = std::max(std::log(least), kOutside * spread);
+  const double limit = std::max(std::log(min_ratio), kOutside * spread);
   std::vector<bool> found;
   for (const double value : excess) found.push_back(std::log(value) > limit);
   const auto count = std::count(found.begin(), found.end(), true);
-  const bool are_few = static_cast<double>(count) <= most * static_cast<double>(found.size());
+  const bool are_few =
+      static_cast<double>(count) <= max_fraction * static_cast<double>(found.size());
   return are_few ? found : std::vector<bool>(found.size(), false);
 }
 
@@ -216,7 +218,7 @@ struct Change {
 std::optional<Change> find_change(const std::vector<double>& speeds) {
   std::optional<Change> found;
   double max_change = kSignificance;
-  for (std::size_t first = kFewestSteps; first + kFewestSteps <= speeds.size(); ++first) {
+  for (std::size_t first = kMinSteps; first + kMinSteps <= speeds.size(); ++first) {
     WeightedMean before;
     WeightedMean after;
     for (std::size_t at = 0; at < speeds.size(); ++at)

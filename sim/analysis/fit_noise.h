@@ -35,10 +35,10 @@ FittedNoise fit_noise(std::span<const OpSample> samples);
 /// An op is long from this many times the explained time, on any worker.
 inline constexpr double kLongOp = 1.5;
 
-/// Whether each sample took far longer than explained: over `least` times as long, and beyond the
-/// usual spread of `excess`. None if more than the fraction `most` of them did.
-std::vector<bool> find_long_samples(const std::vector<double>& excess, double most,
-                                    double least = kLongOp);
+/// Whether each sample took far longer than explained: over `min_ratio` times as long, and beyond
+/// the usual spread of `excess`. None if more than `max_fraction` of them did.
+std::vector<bool> find_long_samples(const std::vector<double>& excess, double max_fraction,
+                                    double min_ratio = kLongOp);
 
 /// A rank of a replica.
 struct Worker {

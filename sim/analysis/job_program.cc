@@ -16,7 +16,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// The clocks of a trace may differ by this much.
-constexpr Nanos kClocksDiffer = 500'000;
+constexpr Nanos kTraceClockTolerance = 500'000;
 
 /// When an activity runs, compared with the ops of its worker.
 enum class ActivityPlace : std::uint8_t { kBefore, kDuring, kAfter };
@@ -51,7 +51,8 @@ FirstAndLast find_ops(const ObservedStep& replica, std::int32_t rank,
 InstructionId find_op_before(const ObservedStep& replica, const OuterActivity& activity) {
   InstructionId found = kNoInstruction;
   replica.for_each_compute([&](InstructionId id, const Instruction& one) {
-    if (one.rank == activity.rank && replica.timeline.end[id] <= activity.start + kClocksDiffer)
+    if (one.rank == activity.rank &&
+        replica.timeline.end[id] <= activity.start + kTraceClockTolerance)
       found = id;
   });
   return found;
@@ -61,10 +62,10 @@ PlacedActivity find_place(const ObservedStep& replica, const OuterActivity& acti
   FirstAndLast ops = find_ops(replica, activity.rank, activity.stage);
   if (ops.first == kNoInstruction) ops = find_ops(replica, activity.rank, {});
   if (ops.first == kNoInstruction) return {&activity, ActivityPlace::kBefore, kNoInstruction};
-  if (activity.end <= replica.timeline.start[ops.first] + kClocksDiffer)
+  if (activity.end <= replica.timeline.start[ops.first] + kTraceClockTolerance)
     return {&activity, ActivityPlace::kBefore, ops.first};
   const FirstAndLast all = find_ops(replica, activity.rank, {});
-  if (activity.start + kClocksDiffer >= replica.timeline.end[all.last])
+  if (activity.start + kTraceClockTolerance >= replica.timeline.end[all.last])
     return {&activity, ActivityPlace::kAfter, all.last};
   return {&activity, ActivityPlace::kDuring, find_op_before(replica, activity)};
 }
@@ -138,17 +139,17 @@ class JobBuilder {
 
   /// Adds every activity that all its workers have come to, and that is at most at this place.
   /// Returns whether there were any.
-  bool add_ready(ActivityPlace most) {
+  bool add_ready(ActivityPlace max_place) {
     bool added = false;
     for (std::size_t worker = 0; worker < queues_.size(); ++worker)
-      while (is_ready(worker, most)) {
+      while (is_ready(worker, max_place)) {
         add_group(members_.at(queues_[worker].keys[queues_[worker].next]));
         added = true;
       }
     return added;
   }
 
-  bool is_ready(std::size_t worker, ActivityPlace most) const {
+  bool is_ready(std::size_t worker, ActivityPlace max_place) const {
     const ActivityQueue& queue = queues_[worker];
     if (queue.next == queue.activities.size()) return false;
     const GroupKey& key = queue.keys[queue.next];
@@ -156,7 +157,7 @@ class JobBuilder {
     return std::all_of(members.begin(), members.end(), [&](std::size_t member) {
       const ActivityQueue& other = queues_[member];
       return other.next < other.activities.size() && other.keys[other.next] == key &&
-             other.activities[other.next].place <= most;
+             other.activities[other.next].place <= max_place;
     });
   }
 

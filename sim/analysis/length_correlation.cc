@@ -13,7 +13,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr std::size_t kFewestSamples = 8;
+constexpr std::size_t kMinSamples = 8;
 
 /// The forward and backward times of a micro-batch, less those of the mean micro-batch.
 struct Deviation {
@@ -85,7 +85,7 @@ std::optional<double> correlate_without(const std::vector<OfStages>& all,
     }
     samples += sums.size();
   }
-  if (samples < kFewestSamples || forwards == 0 || backwards == 0) return {};
+  if (samples < kMinSamples || forwards == 0 || backwards == 0) return {};
   return both / std::sqrt(forwards * backwards);
 }
 

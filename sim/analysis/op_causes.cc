@@ -71,13 +71,13 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
 LongOps find_long_ops(const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
   LongOps found = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);
-  for (const double least : {kLongOp, kLongOfMany}) {
-    LongOps many = describe_long_ops(evidence.samples,
-                                     find_long_samples(excess, kMaxLongFraction, least), excess);
+  for (const double min_ratio : {kLongOp, kLongOfMany}) {
+    LongOps many = describe_long_ops(
+        evidence.samples, find_long_samples(excess, kMaxLongFraction, min_ratio), excess);
     if (many.count <= found.count) continue;
     const bool is_found =
         many.worker ? !evidence.has_drifted(*many.worker) &&
-                          (least == kLongOp || are_some_microbatches(evidence, many))
+                          (min_ratio == kLongOp || are_some_microbatches(evidence, many))
                     : static_cast<double>(many.count) <=
                               kMaxScattered * static_cast<double>(evidence.samples.size()) &&
                           are_scattered(evidence.samples, many.are);

@@ -27,8 +27,8 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   std::optional<SlowLink> slowest;
   for (const auto& [link, own] : times) {
     const Nanos time = quantile(own, 50);
-    const Nanos least = slowest ? slowest->time + 1 : kSlow * usual;
-    if (own.size() < kMinMessages || time < least || time == 0) continue;
+    const Nanos min_time = slowest ? slowest->time + 1 : kSlow * usual;
+    if (own.size() < kMinMessages || time < min_time || time == 0) continue;
     slowest =
         SlowLink{static_cast<std::int32_t>(link.replica), link.from, link.to, false, time, usual};
   }

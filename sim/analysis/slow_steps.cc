@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kSlowRelativeTime = 1.1;
 constexpr double kOutside = 4;  ///< in robust standard deviations
-constexpr std::size_t kFewestSteps = 4;
-constexpr std::size_t kFewestOfTrend = 6;
+constexpr std::size_t kMinSteps = 4;
+constexpr std::size_t kMinStepsOfTrend = 6;
 constexpr double kGrown = 1.05;       ///< from the first to the last step
 constexpr double kRankOrder = 0.9;    ///< Spearman's correlation of relative times with steps
 constexpr std::size_t kQuarter = 25;  ///< of the workers: fewer may be fast in a slow step
@@ -52,7 +52,7 @@ Table relative_to_usual(Table times) {
 }
 
 /// The relative time beyond the usual spread.
-double find_least_unusual(const Table& relative_times) {
+double find_min_unusual(const Table& relative_times) {
   std::vector<double> sizes;
   for (const std::vector<double>& of_worker : relative_times)
     for (const double relative_time : of_worker)
@@ -103,14 +103,14 @@ double lost(const SlowSteps& one) {
          static_cast<double>(one.relative_times.size());
 }
 
-std::int64_t count_above(const std::vector<double>& relative_times, double least) {
+std::int64_t count_above(const std::vector<double>& relative_times, double min_relative_time) {
   return std::count_if(relative_times.begin(), relative_times.end(),
-                       [=](double relative_time) { return relative_time > least; });
+                       [=](double relative_time) { return relative_time > min_relative_time; });
 }
 
 /// Divides the relative times by the first step's, if they grow from step to step.
 void follow_growth(SlowSteps& slow) {
-  if (slow.relative_times.size() < kFewestOfTrend ||
+  if (slow.relative_times.size() < kMinStepsOfTrend ||
       correlate_with_order(slow.relative_times) < kRankOrder)
     return;
   const Growth growth = fit_growth(slow.relative_times);
@@ -124,10 +124,10 @@ void follow_growth(SlowSteps& slow) {
 
 /// Where a worker is slow in most steps, its usual time is the slow one: divides by the relative
 /// time of the few fast steps, if there are two or more.
-std::vector<double> relative_to_fast(std::vector<double> relative_times, double least) {
+std::vector<double> relative_to_fast(std::vector<double> relative_times, double min_relative_time) {
   std::vector<double> fast;
   for (const double relative_time : relative_times)
-    if (relative_time < 1 / least) fast.push_back(relative_time);
+    if (relative_time < 1 / min_relative_time) fast.push_back(relative_time);
   if (fast.size() < 2) return relative_times;
   const double usual = quantile(std::move(fast), 50);
   for (double& relative_time : relative_times) relative_time /= usual;
@@ -139,10 +139,10 @@ std::vector<double> relative_to_fast(std::vector<double> relative_times, double 
 std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
                                        std::span<const Counterfactual> counterfactuals) {
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
-  if (steps.size() < kFewestSteps || ranks < 2) return {};
+  if (steps.size() < kMinSteps || ranks < 2) return {};
   const Table relative_times =
       relate_to_ranks(relative_to_usual(sum_times(steps, counterfactuals)), ranks);
-  const double least = std::max(kSlowRelativeTime, find_least_unusual(relative_times));
+  const double min_relative_time = std::max(kSlowRelativeTime, find_min_unusual(relative_times));
   std::vector<SlowSteps> found;
   for (std::size_t worker = 0; worker < relative_times.size(); ++worker) {
     SlowSteps slow{
@@ -153,12 +153,12 @@ std::vector<SlowSteps> find_slow_steps(std::span<const ReplicatedStep> steps,
       found.push_back(std::move(slow));
       continue;
     }
-    slow.relative_times = relative_to_fast(relative_times[worker], least);
-    slow.steps = count_above(slow.relative_times, least);
+    slow.relative_times = relative_to_fast(relative_times[worker], min_relative_time);
+    slow.steps = count_above(slow.relative_times, min_relative_time);
     if (slow.steps == 0 || slow.steps == std::ssize(steps)) continue;
     double sum = 0;
     for (double& relative_time : slow.relative_times) {
-      if (relative_time <= least) relative_time = 1;
+      if (relative_time <= min_relative_time) relative_time = 1;
       sum += relative_time;
     }
     slow.factor = 1 + (sum - static_cast<double>(steps.size())) / static_cast<double>(slow.steps);
@@ -181,11 +181,11 @@ CommonSlowSteps find_common_slow_steps(std::span<const ReplicatedStep> steps,
     for (const std::vector<double>& of_worker : relative) of_steps[step].push_back(of_worker[step]);
     medians.push_back(quantile(of_steps[step], 50));
   }
-  const double least = std::max(kSlowRelativeTime, find_least_unusual({medians}));
+  const double min_relative_time = std::max(kSlowRelativeTime, find_min_unusual({medians}));
   double sum = 0;
   std::size_t last = 0;
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    if (quantile(of_steps[step], kQuarter) <= least) {
+    if (quantile(of_steps[step], kQuarter) <= min_relative_time) {
       of_steps[step].clear();
       continue;
     }

@@ -108,8 +108,9 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
 /// A collective adds its last part to so much compute beside it, and, of the rest, either the time
 /// that it takes longer than that compute or the time by which it slows that compute down.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions,
-              double least = kLastBucket) {
-  const auto last = static_cast<Nanos>(std::llround(least * static_cast<double>(collective)));
+              double min_fraction = kLastBucket) {
+  const auto last =
+      static_cast<Nanos>(std::llround(min_fraction * static_cast<double>(collective)));
   const Nanos hidden = collective - last;
   const Nanos slowdown = std::llround(assumptions.collective_sms * static_cast<double>(hidden));
   return last + std::max(slowdown, hidden - round_nanos(compute, "a stage's compute"));

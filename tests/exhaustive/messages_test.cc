@@ -125,8 +125,8 @@ int expect_agreement(const Schedule& schedule, Nanos latency) {
 }
 
 /// The smallest K with which the interpreter does not deadlock.
-std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_t most) {
-  for (std::int32_t slots = 0; slots <= most; ++slots) {
+std::optional<std::int32_t> slots_by_trial(const Schedule& schedule, std::int32_t max_slots) {
+  for (std::int32_t slots = 0; slots <= max_slots; ++slots) {
     const LowerOptions options{.mode = P2pMode::kEager, .eager_slots = slots};
     if (interpret(with_waits(schedule), options, costs_of(schedule, 0))) return slots;
   }

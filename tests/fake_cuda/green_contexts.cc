@@ -73,16 +73,16 @@ CUresult get_resource(CUdevice device, CUdevResource* resource, CUdevResourceTyp
 }
 
 CUresult split(CUdevResource* result, unsigned int* groups, const CUdevResource* input,
-               CUdevResource* remaining, unsigned int flags, unsigned int least) {
+               CUdevResource* remaining, unsigned int flags, unsigned int min_count) {
   return driver_call("cuDevSmResourceSplitByCount", [&] {
     const Cut* const whole = cut_of(*input);
     if (whole == nullptr) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     if (whole->was_split) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    if (groups == nullptr || flags != 0 || least > input->sm.smCount)
+    if (groups == nullptr || flags != 0 || min_count > input->sm.smCount)
       return CUDA_ERROR_INVALID_VALUE;
     const Cut of = *whole;
     const unsigned int size =
-        std::max((least + kGranularity - 1) / kGranularity * kGranularity, kGranularity);
+        std::max((min_count + kGranularity - 1) / kGranularity * kGranularity, kGranularity);
     *groups = std::min(*groups, input->sm.smCount / size);
     if (result == nullptr) return CUDA_SUCCESS;  // it was only counted
     for (unsigned int group = 0; group < *groups; ++group)

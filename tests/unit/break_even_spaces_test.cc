@@ -76,8 +76,8 @@ class BruteForce {
   }
 
   std::optional<Turn> first_turn(const std::string& best, Nanos UniformCost::*flag, Nanos step,
-                                 Nanos most) const {
-    for (Nanos value = what_if_.flags().*flag; value >= 0 && value <= most; value += step) {
+                                 Nanos max_value) const {
+    for (Nanos value = what_if_.flags().*flag; value >= 0 && value <= max_value; value += step) {
       const auto all = times(flag, value);
       double least = all.at(best);
       Turn turn{value, {}};
@@ -113,13 +113,14 @@ TEST(RandomPlanSpaces, TurnWhereTryingEveryValueSaysSo) {
     const BruteForce brute(what_if, ranked);
     const std::string best = ranked[0].configuration.schedule;
     const UniformCost& cost = space.options.cost.uniform;
-    const Nanos most = 8 * (cost.forward + cost.full_backward());
+    const Nanos max_value = 8 * (cost.forward + cost.full_backward());
     const tools::BreakEvens found = tools::find_break_evens(what_if, ranked);
     for (const auto& [name, flag] :
          {std::pair{"p2p", &UniformCost::message}, std::pair{"i", &UniformCost::input_grad},
           std::pair{"w", &UniformCost::weight_grad}})
       for (const Nanos step : {1, -1}) {
-        const std::optional<Turn> expected = brute.first_turn(best, flag, step * kQuantum, most);
+        const std::optional<Turn> expected =
+            brute.first_turn(best, flag, step * kQuantum, max_value);
         const auto is_it = [&, name = name](const traces::BreakEven& turn) {
           return turn.parameter == name && (turn.at > turn.now) == (step > 0);
         };

@@ -20,7 +20,7 @@ void sleep_for(int milliseconds) {
 }
 
 /// Returns the error of shutdown() with this timeout, and whether it took at least this long.
-std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos least) {
+std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos min_wait) {
   const Nanos begin = exec::read_monotonic_clock();
   std::string heard;
   try {
@@ -28,7 +28,7 @@ std::string wait_for_end(exec::SocketTransport& link, Nanos timeout, Nanos least
   } catch (const Error& error) {
     heard = error.what();
   }
-  if (exec::read_monotonic_clock() - begin < least) return "did not wait: " + heard;
+  if (exec::read_monotonic_clock() - begin < min_wait) return "did not wait: " + heard;
   return heard.empty() ? "well" : heard;
 }
 

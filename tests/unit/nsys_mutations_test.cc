@@ -379,10 +379,10 @@ TEST_F(NsysMutations, NoneIsMisreadSilently) {
       }
   }
   // The test must not pass because everything is refused.
-  const int least = kSanitized ? 5 : 20;
-  EXPECT_GT(count[Outcome::kRight], least);
-  EXPECT_GT(count[Outcome::kSaid], least);
-  EXPECT_GT(count[Outcome::kRefused], least);
+  const int min_count = kSanitized ? 5 : 20;
+  EXPECT_GT(count[Outcome::kRight], min_count);
+  EXPECT_GT(count[Outcome::kSaid], min_count);
+  EXPECT_GT(count[Outcome::kRefused], min_count);
   RecordProperty("right", count[Outcome::kRight]);
   RecordProperty("said", count[Outcome::kSaid]);
   RecordProperty("refused", count[Outcome::kRefused]);

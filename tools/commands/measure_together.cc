@@ -43,12 +43,12 @@ class WarmUp {
   static constexpr double kSteady = 0.01;
 
   bool is_cold_here(std::optional<double> sm_mhz) {
-    const std::chrono::nanoseconds least(context_.run.warmup_time);
+    const std::chrono::nanoseconds min_time(context_.run.warmup_time);
     const Clock::time_point now = Clock::now();
     if (sm_mhz) clocks_.emplace_back(now, *sm_mhz);
-    while (clocks_.size() > 1 && clocks_[1].first + least / 4 < now) clocks_.pop_front();
-    if (now - begin_ < least) return true;
-    return !is_steady() && now - begin_ < kMaxExtension * least;
+    while (clocks_.size() > 1 && clocks_[1].first + min_time / 4 < now) clocks_.pop_front();
+    if (now - begin_ < min_time) return true;
+    return !is_steady() && now - begin_ < kMaxExtension * min_time;
   }
 
   /// Whether the clock has not moved in the last quarter of the time.

@@ -105,10 +105,10 @@ traces::TryRow make_row(const std::string& name, const Tried& tried, const Tried
 /// The chunks per rank: those of the measured schedule where this one can have as many.
 std::int32_t choose_chunks(const ScheduleDef& def, const Shape& measured) {
   if (def.implied_chunks && !def.repeats_chunks) return *def.implied_chunks;
-  const std::int32_t least = def.implied_chunks.value_or(def.default_chunks);
+  const std::int32_t min_chunks = def.implied_chunks.value_or(def.default_chunks);
   const bool fits =
-      measured.chunks >= least && measured.chunks % def.implied_chunks.value_or(1) == 0;
-  return fits ? measured.chunks : least;
+      measured.chunks >= min_chunks && measured.chunks % def.implied_chunks.value_or(1) == 0;
+  return fits ? measured.chunks : min_chunks;
 }
 
 ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measured,

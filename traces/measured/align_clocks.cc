@@ -22,7 +22,7 @@ namespace {
 
 enum class Clocks { kSteady, kDrifting };
 
-bool is_fault(Nanos gap) { return gap < -kClocksExact; }
+bool is_fault(Nanos gap) { return gap < -kClockTolerance; }
 
 /// The lead of one clock over another: `ahead` at the origin, and `drift` more per nanosecond.
 struct ClockLead {
@@ -221,10 +221,10 @@ ClockCorrection align_clocks(const ClockGaps& gaps) {
 }
 
 ClockCorrection align_clocks_of_host(const ClockGaps& gaps) {
-  constexpr Nanos kHostClockExact = 100'000;  // events of one device, read by several processes
+  constexpr Nanos kHostClockTolerance = 100'000;  // events of one device, read by several processes
   const std::vector<ClockShift> as_recorded(static_cast<std::size_t>(gaps.ranks()));
   const std::optional<ClockFault> fault = worst_fault(gaps, as_recorded);
-  if (!fault || fault->gap > -kHostClockExact || worst_fault(gaps, explain_gaps(gaps)))
+  if (!fault || fault->gap > -kHostClockTolerance || worst_fault(gaps, explain_gaps(gaps)))
     return {gaps.origin(), as_recorded, {}};
   ClockCorrection correction = align_clocks(gaps);
   correction.notes.push_back(

@@ -19,7 +19,7 @@ namespace bubblescope::traces {
 bool are_on_one_host(const ObservedTrace& trace);
 
 /// Gaps smaller than this are ignored: clocks of one host and ends of slices are no more exact.
-inline constexpr Nanos kClocksExact = 10'000;
+inline constexpr Nanos kClockTolerance = 10'000;
 
 /// The shortest time in a step between the end of an op on one rank and the start of a dependent op
 /// on another, which starts `time` after the first step. A negative gap means that the two clocks

@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr Nanos kLatest = std::int64_t{1} << 62;
+constexpr Nanos kMaxTime = std::int64_t{1} << 62;
 
 bool is_decimal_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -22,7 +22,7 @@ std::optional<Nanos> parse_scientific(std::string_view text) {
   const auto micros = parse_number<double>(text);
   if (!micros) return {};
   const double nanos = std::round(*micros * 1000);
-  if (!(std::abs(nanos) < static_cast<double>(kLatest))) return {};
+  if (!(std::abs(nanos) < static_cast<double>(kMaxTime))) return {};
   return static_cast<Nanos>(nanos);
 }
 
@@ -38,7 +38,7 @@ std::optional<Nanos> parse_micros(std::string_view text) {
   if (!std::all_of(fraction.begin(), fraction.end(), is_decimal_digit)) return {};
   Nanos nanos = 0;
   for (const char digit : whole) {
-    if (nanos > kLatest / 10'000) return {};
+    if (nanos > kMaxTime / 10'000) return {};
     nanos = nanos * 10 + (digit - '0');
   }
   for (std::size_t place = 0; place < 3; ++place)

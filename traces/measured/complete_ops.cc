@@ -96,13 +96,13 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
 
 /// Sorts recorders by their first forwards; false unless each begins after the one before ended.
 bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std::size_t>& order) {
-  constexpr Nanos kExact = 10'000;
+  constexpr Nanos kOrderTolerance = 10'000;
   const auto first = [&](std::size_t at) { return by_recorder[at].front(); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
     return first(left)->start < first(right)->start;
   });
   for (std::size_t at = 1; at < order.size(); ++at)
-    if (first(order[at])->start < first(order[at - 1])->end - kExact) return false;
+    if (first(order[at])->start < first(order[at - 1])->end - kOrderTolerance) return false;
   return true;
 }
 

@@ -56,8 +56,8 @@ void EventCollector::finish(Nanos base) {
     for (const ChromeSlice& slice : open)
       if (is_op(slice) || names_.need_more(slice.name) || names_.find(slice.name).is_step)
         ++found_.left_out["begun and never ended"];
-  constexpr Nanos kLatestBase = std::int64_t{1} << 61;
-  if (base <= 0 || base > kLatestBase) return;
+  constexpr Nanos kMaxBase = std::int64_t{1} << 61;
+  if (base <= 0 || base > kMaxBase) return;
   const auto shift = [base](auto& events) {
     for (auto& event : events) {
       event.start += base;

@@ -15,11 +15,11 @@ namespace {
 /// their stage.
 std::vector<std::vector<Nanos>> find_first_forwards(const std::vector<ObservedOp>& ops,
                                                     std::int32_t ranks) {
-  constexpr std::int32_t kMaxChunks = 2;  ///< more are not placed in a V
+  constexpr std::int32_t kMaxChunksOfV = 2;  ///< more are not placed in a V
   std::vector<std::vector<Nanos>> first(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops) {
     if (observed.op.kind != OpKind::kForward) continue;
-    if (!observed.chunk || *observed.chunk >= kMaxChunks) return {};
+    if (!observed.chunk || *observed.chunk >= kMaxChunksOfV) return {};
     const auto chunk = static_cast<std::size_t>(*observed.chunk);
     std::vector<Nanos>& starts = first[observed.recorder];
     if (starts.size() <= chunk) starts.resize(chunk + 1, std::numeric_limits<Nanos>::max());

@@ -130,19 +130,19 @@ Place without_twins(const Place& place, bool one_clock) {
 /// not share a clock, by one shift of it: forwards bound it on one side, and backwards on the
 /// other.
 bool may_be_neighbours(const Traced& before, const Traced& after, bool one_clock) {
-  Nanos least = std::numeric_limits<Nanos>::min();
-  Nanos most = std::numeric_limits<Nanos>::max();
+  Nanos min_shift = std::numeric_limits<Nanos>::min();
+  Nanos max_shift = std::numeric_limits<Nanos>::max();
   for (const auto& [key, span] : after.ops) {
     const auto other = before.ops.find(key);
     if (other == before.ops.end()) return false;
     if (std::get<1>(key))
-      least = std::max(least, other->second.second - span.first);
+      min_shift = std::max(min_shift, other->second.second - span.first);
     else
-      most = std::min(most, other->second.first - span.second);
+      max_shift = std::min(max_shift, other->second.first - span.second);
   }
   if (before.ops.size() != after.ops.size()) return false;
-  if (one_clock) return least <= kClocksExact && most >= -kClocksExact;
-  return most >= least - kClocksExact;
+  if (one_clock) return min_shift <= kClockTolerance && max_shift >= -kClockTolerance;
+  return max_shift >= min_shift - kClockTolerance;
 }
 
 /// Whether all traces of a place have just one partner each in the next one: [trace] -> partner,

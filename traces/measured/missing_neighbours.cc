@@ -38,11 +38,11 @@ class Neighbours {
   std::optional<std::string> describe_longest() {
     std::optional<std::string> text;
     double longest = kLong;
-    for (const auto& [ranks, delays] : least_delays_) {
+    for (const auto& [ranks, delays] : min_delays_) {
       Nanos delay = 0;
       Nanos ops = 0;
-      for (const auto& [kind, least] : delays) {
-        delay += least;
+      for (const auto& [kind, min_delay] : delays) {
+        delay += min_delay;
         ops += median_duration(kind == OpKind::kSendBackward);
       }
       if (ops == 0 || static_cast<double>(delay) <= longest * static_cast<double>(ops)) continue;
@@ -74,19 +74,19 @@ class Neighbours {
     // Chunks that continue on another rank may wait there for their turn.
     if (second != first + 1) return;
     const Nanos delay = step.timeline.start[consumer] - step.timeline.end[*producer];
-    const auto [found, is_new] = least_delays_[{first, second}].emplace(message.op.kind, delay);
+    const auto [found, is_new] = min_delays_[{first, second}].emplace(message.op.kind, delay);
     if (!is_new) found->second = std::min(found->second, delay);
   }
 
   /// The least delay of each kind of message between two neighbours, in whichever direction.
-  std::map<std::pair<std::int32_t, std::int32_t>, std::map<OpKind, Nanos>> least_delays_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::map<OpKind, Nanos>> min_delays_;
   std::array<std::vector<Nanos>, 2> durations_;  ///< of forwards, and of backwards
 };
 
 /// How long the last rank waits before its first backward, in the step where it waits least; 0
 /// where a message brings it a gradient, as on a V.
 Nanos find_turning_time(std::span<const MeasuredStep> steps) {
-  std::optional<Nanos> least;
+  std::optional<Nanos> min_wait;
   for (const MeasuredStep& step : steps) {
     Nanos free = 0;
     for (InstructionId id = 0; id < step.program.size(); ++id) {
@@ -96,11 +96,11 @@ Nanos find_turning_time(std::span<const MeasuredStep> steps) {
       free = step.timeline.end[id];
       if (!gives_input_grad(one.op.kind)) continue;
       if (awaits_message(step.program, id)) return 0;
-      least = std::min(least.value_or(waited), waited);
+      min_wait = std::min(min_wait.value_or(waited), waited);
       break;
     }
   }
-  return least.value_or(0);
+  return min_wait.value_or(0);
 }
 
 }  // namespace

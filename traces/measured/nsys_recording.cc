@@ -17,7 +17,7 @@ namespace bubblescope::traces {
 namespace {
 
 /// Times are relative to the start of a recording, which lasts less than a year.
-constexpr Nanos kLatest = std::int64_t{1} << 55;
+constexpr Nanos kMaxTime = std::int64_t{1} << 55;
 
 bool is_message_kernel(std::string_view name) {
   return name.starts_with("nccl") && name.find("SendRecv") != name.npos;
@@ -52,7 +52,7 @@ class Reader {
 
   Nanos time_of(const SqliteRow& row, int column) const {
     const Nanos time = row.integer(column).value_or(0);
-    if (time < -kLatest || time > kLatest)
+    if (time < -kMaxTime || time > kMaxTime)
       throw Error(fmt::format("{}: has the time {} ns, which is out of range; export it again",
                               path_, time));
     return time + epoch_;

@@ -152,9 +152,9 @@ std::optional<OpKind> find_pipeline_call(std::string_view name) {
 }  // namespace
 
 std::optional<std::array<Op, 2>> parse_pair_name(std::string_view name) {
-  constexpr std::size_t kLongest = 80;
+  constexpr std::size_t kMaxLength = 80;
   if (name.starts_with("PP:")) name.remove_prefix(3);
-  if (!name.starts_with('(') || name.size() > kLongest) return {};
+  if (!name.starts_with('(') || name.size() > kMaxLength) return {};
   const Cell pair = parse_cell(without_suffix(name), CellGrammar::kPytorch);
   if (!pair.sound() || pair.count != 2) return {};
   return pair.ops;
@@ -176,8 +176,8 @@ std::optional<std::int64_t> parse_step_mark(std::string_view name) {
 }
 
 std::optional<NamedOp> parse_op_name(std::string_view name) {
-  constexpr std::size_t kLongest = 160;  // with the module of a function; kernels' are longer
-  if (name.size() > kLongest) return {};
+  constexpr std::size_t kMaxLength = 160;  // with the module of a function; kernels' are longer
+  if (name.size() > kMaxLength) return {};
   name = without_suffix(name);
   for (const Word& word : kWords)
     if (name == word.name) {

@@ -41,18 +41,18 @@ Ops select(const Ops& ops, bool forwards) {
 /// several chunks.
 bool begins_too_early(const Ops& rank, const Ops& source, std::size_t ranks) {
   for (std::size_t at = ranks; at < rank.size() && at - ranks < source.size(); ++at)
-    if (rank[at]->start + kClocksExact < source[at - ranks]->end) return true;
+    if (rank[at]->start + kClockTolerance < source[at - ranks]->end) return true;
   return false;
 }
 
 /// Whether every rank runs two forwards fewer than the one before it, and the last more than one;
-/// `most` is the number of forwards in a step.
-bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t most) {
+/// `max_warmup` is the number of forwards in a step.
+bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t max_warmup) {
   std::sort(warmups.begin(), warmups.end());
   if (warmups.size() < 2 || warmups.front() < 2) return false;
   std::int32_t expected = warmups.front();
   for (const std::int32_t warmup : warmups) {
-    if (warmup != std::min(most, expected)) return false;
+    if (warmup != std::min(max_warmup, expected)) return false;
     expected += 2;
   }
   return true;

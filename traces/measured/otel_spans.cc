@@ -76,10 +76,10 @@ struct Process {
 
 Nanos time_at(const JsonNode& span, const char* key) {
   const JsonNode node = span.at(key);
-  constexpr std::int64_t kLatest = std::int64_t{1} << 62;
-  if (node.is_integer()) return node.integer(0, kLatest);
+  constexpr std::int64_t kMaxTime = std::int64_t{1} << 62;
+  if (node.is_integer()) return node.integer(0, kMaxTime);
   const auto time = parse_number<std::int64_t>(node.text());
-  if (!time || *time < 0 || *time > kLatest) node.refuse("must be nanoseconds since 1970");
+  if (!time || *time < 0 || *time > kMaxTime) node.refuse("must be nanoseconds since 1970");
   return *time;
 }
 

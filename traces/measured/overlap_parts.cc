@@ -21,8 +21,8 @@ bool is_lower(char letter) { return (letter >= 'a' && letter <= 'z') || letter =
 }  // namespace
 
 bool is_part_name(std::string_view name) {
-  constexpr std::size_t kLongest = 32;
-  if (name.size() < 4 || name.size() > kLongest || !name.ends_with(')')) return false;
+  constexpr std::size_t kMaxLength = 32;
+  if (name.size() < 4 || name.size() > kMaxLength || !name.ends_with(')')) return false;
   const std::size_t bracket = name.size() - 3;
   const char kind = name[bracket + 1];
   const bool is_kind = kind == 'F' || kind == 'B' || kind == 'I' || kind == 'W';

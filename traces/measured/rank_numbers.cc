@@ -102,11 +102,11 @@ std::optional<StagesByRank> place_regularly(const StagesByRank& known, std::int3
 
 /// The number of ranks with which these numbers and stages fit; empty where none does.
 std::optional<std::int32_t> find_rank_count(const StagesByRank& known) {
-  const std::int32_t least = known.rbegin()->first + 1;
-  if (least - std::ssize(known) > kMaxMissing) return {};
-  for (std::int32_t ranks = least; ranks <= least + kMaxMissing; ++ranks)
+  const std::int32_t min_ranks = known.rbegin()->first + 1;
+  if (min_ranks - std::ssize(known) > kMaxMissing) return {};
+  for (std::int32_t ranks = min_ranks; ranks <= min_ranks + kMaxMissing; ++ranks)
     if (place_regularly(known, ranks)) return ranks;
-  if (complete_placement(known, least)) return least;
+  if (complete_placement(known, min_ranks)) return min_ranks;
   return {};
 }
 
@@ -158,9 +158,9 @@ RankNumbers number_ranks(const ObservedTrace& trace) {
   RankNumbers dense = number_without_gaps(stated, first_stage);
   if (!has_all(first_stage)) {
     if (!state_ranks(trace.recorders)) return dense;
-    const std::int32_t least = 1 + *std::max_element(stated.begin(), stated.end());
-    if (least - dense.ranks > kMaxMissing) return dense;
-    return {stated, count_ranks(trace, least)};
+    const std::int32_t min_ranks = 1 + *std::max_element(stated.begin(), stated.end());
+    if (min_ranks - dense.ranks > kMaxMissing) return dense;
+    return {stated, count_ranks(trace, min_ranks)};
   }
   if (!have_gaps(collect_stages(trace, dense.of_recorder)))
     return add_last_ranks(std::move(dense), stated, trace);

@@ -37,7 +37,7 @@ Corrections find_early_op(const MeasuredStep& step) {
   Corrections corrections;
   const std::vector<bool> all(program.size(), true);
   const std::optional<EarlyOp> early = find_earliest_op(program, step.timeline, all);
-  if (early && early->early > kClocksExact)
+  if (early && early->early > kClockTolerance)
     corrections.note_largest(
         early->early, extent_of(step.timeline),
         fmt::format("{}{}{}; times are used as they are", step.label,
@@ -73,7 +73,7 @@ Remarks with_corrections(Remarks remarks, const Corrections& corrections) {
         fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
                     "to {}",
                     corrections.cut, to_text(corrections.max_cut)));
-  if (corrections.max_trimmed > kClocksExact)
+  if (corrections.max_trimmed > kClockTolerance)
     remarks.notes.push_back(fmt::format(
         "{} op(s) begin where their input ends, up to {} into their range: they waited before",
         corrections.trimmed, to_text(corrections.max_trimmed)));

@@ -157,9 +157,9 @@ class Reader {
 
   double whole_number(std::string_view text) const {
     text = strip(text);
-    constexpr double kLongest = 1e11;  // three years
+    constexpr double kMaxNumber = 1e11;  // three years
     const auto number = parse_number<double>(text);
-    if (!number || !(*number >= 0 && *number <= kLongest)) refuse(text);
+    if (!number || !(*number >= 0 && *number <= kMaxNumber)) refuse(text);
     return std::abs(*number);  // "-0" is a zero
   }
 
@@ -287,7 +287,7 @@ std::optional<ShareRange> find_share_outside(const TimerLog& log) {
 
 namespace {
 
-std::string least_text(const LoggedTimer& timer) {
+std::string min_text(const LoggedTimer& timer) {
   return timer.min_ms ? fmt::format("{:.2f} ms", *timer.min_ms) : "-";
 }
 
@@ -306,7 +306,7 @@ std::string write_timer_log_text(const TimerLog& log) {
   for (const LoggedTimer& timer : log.timers)
     text += log.is_deepspeed ? fmt::format("{:<{}}  {:>9.2f} ms\n", timer.name, width, timer.max_ms)
                              : fmt::format("{:<{}}  {:>12}  {:>9.2f} ms\n", timer.name, width,
-                                           least_text(timer), timer.max_ms);
+                                           min_text(timer), timer.max_ms);
   if (log.iteration_ms)
     text += fmt::format("{:<{}}  {:>9.2f} ms\n", "iteration", width, *log.iteration_ms);
   text += write_ranks(log);

@@ -45,10 +45,10 @@ std::string describe_columns(const std::vector<WorkerMapColumn>& columns) {
 }  // namespace
 
 WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std::int64_t>& steps,
-                          const WorkerMapSize& most) {
+                          const WorkerMapSize& max_size) {
   WorkerMap map;
   if (slowdown.by_step.size() < 2 || steps.size() != slowdown.by_step.size()) return map;
-  const std::size_t per_column = (steps.size() + most.columns - 1) / most.columns;
+  const std::size_t per_column = (steps.size() + max_size.columns - 1) / max_size.columns;
   for (std::size_t first = 0; first < steps.size(); first += per_column)
     map.columns.push_back({steps[first], steps[std::min(first + per_column, steps.size()) - 1]});
   std::vector<std::size_t> order(slowdown.by_worker.size());
@@ -62,7 +62,7 @@ WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std:
     std::vector<double> row = find_row(slowdown, worker, per_column);
     if (*std::max_element(row.begin(), row.end()) < WorkerMap::kNoticedSlowdown)
       ++map.unnoticed;
-    else if (map.rows.size() == most.rows)
+    else if (map.rows.size() == max_size.rows)
       ++map.cut;
     else
       map.rows.push_back({name_worker({own.replica, own.rank}, has_replicas), std::move(row)});

@@ -24,7 +24,7 @@ struct WorkerMapSize {
 /// Makes the map of a report with several steps; empty if it has one step only. `steps` are the
 /// steps' numbers. Where they need more than the most columns, neighbours share one.
 WorkerMap make_worker_map(const SlowdownReport& slowdown, const std::vector<std::int64_t>& steps,
-                          const WorkerMapSize& most);
+                          const WorkerMapSize& max_size);
 
 /// Writes the map as above; empty if it has no rows.
 std::string write_worker_map_text(const WorkerMap& map);

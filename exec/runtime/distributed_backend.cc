@@ -45,7 +45,7 @@ DistributedBackend::DistributedBackend(BackendRequest request, const Program& pr
 
 RemoteHooks DistributedBackend::make_remote_hooks() {
   return {here_, [this](InstructionId id, Nanos end) { notify(id, end); },
-          [this](InstructionId copy) { move(copy); }, [this] { return poll(); }};
+          [this](InstructionId copy) { copy_remote(copy); }, [this] { return poll(); }};
 }
 
 std::vector<RankResult> DistributedBackend::run_step() {
@@ -83,9 +83,9 @@ void DistributedBackend::notify(InstructionId id, Nanos end) {
 }
 
 /// Runs on the thread of the copy's lane.
-void DistributedBackend::move(InstructionId copy) {
+void DistributedBackend::copy_remote(InstructionId copy) {
   const PollBackoff backoff;
-  copies_.move(copy, [&] {
+  copies_.copy_remote(copy, [&] {
     if (!poll()) transport_.wait(backoff);
     return !pool_.run().aborted();
   });

@@ -32,7 +32,7 @@ class DistributedBackend : public Backend {
   RemoteHooks make_remote_hooks();
   RankPart run_lanes();
   void notify(InstructionId id, Nanos end);
-  void move(InstructionId copy);
+  void copy_remote(InstructionId copy);
   bool poll();
   void handle(const Message& message);
 

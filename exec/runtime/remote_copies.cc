@@ -39,7 +39,7 @@ void RemoteCopies::begin_step(std::uint32_t step) {
   answers_.clear();
 }
 
-void RemoteCopies::move(InstructionId copy, const std::function<bool()>& wait) {
+void RemoteCopies::copy_remote(InstructionId copy, const std::function<bool()>& wait) {
   const Instruction& instruction = program_.instructions[copy];
   if (!takes_part_ || !crosses_ranks(instruction)) return;
   transport_.send(instruction.peer, MessageTag::kCopy,

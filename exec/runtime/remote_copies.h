@@ -20,7 +20,7 @@ namespace bubblescope::exec {
 /// Whether the instruction copies to another rank's memory, or back.
 bool crosses_ranks(const Instruction& instruction);
 
-/// Any thread may call move() and serve().
+/// Any thread may call copy_remote() and serve().
 class RemoteCopies {
  public:
   /// The arguments are not copied.
@@ -31,7 +31,7 @@ class RemoteCopies {
 
   /// Performs a copy, if its memory belongs to another process. `wait` polls for messages, and
   /// returns false once the step was aborted.
-  void move(InstructionId copy, const std::function<bool()>& wait);
+  void copy_remote(InstructionId copy, const std::function<bool()>& wait);
 
   /// Answers requests and stores replies. Returns false if no message had arrived. Throws Error for
   /// a malformed message.

@@ -16,7 +16,7 @@ struct RemoteHooks {
   std::function<void(InstructionId, Nanos end)> notify;
   /// Performs a copy to or from the memory of another process. Returns when it is complete or the
   /// step was aborted.
-  std::function<void(InstructionId copy)> move;
+  std::function<void(InstructionId copy)> copy_remote;
   /// Handles messages by record_remote_end() and abort(); returns false if none came.
   std::function<bool()> poll;
 };

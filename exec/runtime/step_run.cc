@@ -204,7 +204,7 @@ void StepRun::perform(InstructionId id) {
   start_[id] = find_start(item);
   state_[id] = kStarted;
   if (injection != nullptr) inject_fault(*injection, id);
-  if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->move(id);
+  if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->copy_remote(id);
   if (aborted()) return;
   effective_end_[id] = request_.work(item);
   if (injection != nullptr) {

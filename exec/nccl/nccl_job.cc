@@ -2,8 +2,8 @@
 #include <memory>
 #include <utility>
 
+#include "exec/nccl/nccl_backend.h"
 #include "exec/nccl/nccl_place.h"
-#include "exec/nccl/nccl_rank_runner.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -19,10 +19,10 @@ void refuse_device_options(const DeviceOptions& device) {
 }  // namespace
 
 Job start_nccl_job(const NcclPlace& place, const JobRequest& job, BackendRequest request) {
-  std::unique_ptr<NcclRankRunner> backend;
+  std::unique_ptr<NcclBackend> backend;
   try {
     refuse_device_options(job.device);
-    backend = std::make_unique<NcclRankRunner>(place, job, std::move(request));
+    backend = std::make_unique<NcclBackend>(place, job, std::move(request));
   } catch (const Error& error) {
     StepProtocol(place.link, {}).notify_failure(error.what());
     throw;

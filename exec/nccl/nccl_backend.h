@@ -12,12 +12,12 @@
 
 namespace bubblescope::exec {
 
-class NcclRankRunner : public Backend {
+class NcclBackend : public Backend {
  public:
   /// Only the request is copied. Throws Error.
-  NcclRankRunner(const NcclPlace& place, const JobRequest& job, BackendRequest request);
-  NcclRankRunner(const NcclRankRunner&) = delete;
-  NcclRankRunner& operator=(const NcclRankRunner&) = delete;
+  NcclBackend(const NcclPlace& place, const JobRequest& job, BackendRequest request);
+  NcclBackend(const NcclBackend&) = delete;
+  NcclBackend& operator=(const NcclBackend&) = delete;
 
   std::string describe() const;
   /// The PCI bus id of this process's device.
@@ -30,7 +30,7 @@ class NcclRankRunner : public Backend {
 
  private:
   GpuStepWork make_work(const JobRequest& job);
-  void put(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
+  void enqueue(InstructionId id, const GpuWork& work, const FindBuffers& find, void* stream);
   void await_begin();
   PeerUpdate poll_peers(std::size_t ended);
   std::vector<RankPart> fold(std::vector<RankPart> parts) const;

@@ -16,7 +16,7 @@ Bytes held_bytes(const SavedForward& kept) { return kept.input.bytes() + held_by
 
 Bytes held_bytes(const WeightWork& work) {
   Bytes bytes = work.embedded_grad.bytes();
-  for (const WeightProduct& pair : work.products) bytes += pair.left.bytes() + pair.right.bytes();
+  for (const WeightGemm& pair : work.gemms) bytes += pair.left.bytes() + pair.right.bytes();
   for (const GainGrad& gain : work.gains) bytes += gain.grad.bytes();
   return bytes;
 }

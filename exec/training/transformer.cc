@@ -117,14 +117,14 @@ class StageBackward {
         pull_back_norm(begin + kMiddleGain, saved.middle, pull_back(up_grad, weights[kUp]));
     add(middle_grad, grad);
     middle_grad = keep(std::move(middle_grad));
-    work_.products.push_back({begin + kDown, std::move(saved.gelu_output), std::move(grad)});
-    work_.products.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
+    work_.gemms.push_back({begin + kDown, std::move(saved.gelu_output), std::move(grad)});
+    work_.gemms.push_back({begin + kUp, std::move(saved.middle_normed), std::move(up_grad)});
     Matrix qkv_grad = pull_back_attention(block, saved, pull_back(middle_grad, weights[kOut]));
     Matrix result = pull_back_norm(begin + kGain, saved.input, pull_back(qkv_grad, weights[kQkv]));
     add(result, middle_grad);
     result = keep(std::move(result));
-    work_.products.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
-    work_.products.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
+    work_.gemms.push_back({begin + kQkv, std::move(saved.normed), std::move(qkv_grad)});
+    work_.gemms.push_back({begin + kOut, std::move(saved.mixed), std::move(middle_grad)});
     return result;
   }
 
@@ -152,7 +152,7 @@ class StageBackward {
     Matrix logits_grad =
         keep(cross_entropy_grad(saved.probabilities, saved.tokens.targets, scale * share));
     Matrix grad = run_head_norm(saved, pull_back(logits_grad, stage_.weights[begin + kHead]));
-    work_.products.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
+    work_.gemms.push_back({begin + kHead, std::move(saved.head_normed), std::move(logits_grad)});
     return grad;
   }
 
@@ -288,7 +288,7 @@ StageGrad run_input_grad(const Stage& masters, Activations saved, Matrix output_
 }
 
 void run_weight_grad(const WeightWork& work, std::vector<Matrix>& gradients) {
-  for (const WeightProduct& pair : work.products)
+  for (const WeightGemm& pair : work.gemms)
     multiply(transposed(whole(pair.left)), whole(pair.right), onto(gradients[pair.weight]),
              {1, true});
   for (const GainGrad& gain : work.gains) add(gradients[gain.weight], gain.grad);

@@ -55,7 +55,7 @@ struct StageOutput {
 };
 
 /// The weight gradient of one matrix: left^T * right.
-struct WeightProduct {
+struct WeightGemm {
   std::size_t weight = 0;
   Matrix left;
   Matrix right;
@@ -69,7 +69,7 @@ struct GainGrad {
 
 /// The work that run_weight_grad() has to do for one micro-batch.
 struct WeightWork {
-  std::vector<WeightProduct> products;
+  std::vector<WeightGemm> gemms;
   std::vector<GainGrad> gains;
   std::vector<std::int32_t> tokens;  ///< first stage
   Positions positions;               ///< first stage: of the tokens

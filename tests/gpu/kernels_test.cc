@@ -228,7 +228,7 @@ TEST(GpuDevice, GainGradientsEqualTheHost) {
   EXPECT_LT(relative_difference(download(gpu, arrays[3]), expected), 1e-5);
 }
 
-struct ProductCase {
+struct GemmCase {
   bool left_turned;
   bool right_turned;
   bool adds;
@@ -237,7 +237,7 @@ struct ProductCase {
   BubblescopeDtype target_dtype;
 };
 
-double multiply_both(const exec::GpuRuntime& gpu, const ProductCase& tested) {
+double multiply_both(const exec::GpuRuntime& gpu, const GemmCase& tested) {
   constexpr std::int32_t kSize[3] = {64, 48, 40};  // rows, K, columns
   const exec::GpuHandle stream = gpu.create_stream(0, nullptr);
   const exec::GpuHandle blas_handle = gpu.create_blas_handle({0, 16, 0, false});

@@ -36,14 +36,14 @@ TEST_P(GpuSpeed, ProductsOfAStageReachFourFifthsOfPlainOnes) {
   double with_sm_count = 0;
   double work = 0;
   const std::string of = " of " + std::to_string(ranks) + " ranks";
-  for (const ProductSpeed& product :
-       time_products(*find_real_gpu(), ranks, measured_model(), exec::Precision::kBfloat16)) {
-    in_stage += static_cast<double>(product.in_stage);
-    plain += static_cast<double>(product.plain);
-    with_sm_count += static_cast<double>(product.with_sm_count);
-    work += 2 * product.multiplications;
-    print_figure(product.name + of + ", % of plain cuBLAS",
-                 100 * static_cast<double>(product.plain) / static_cast<double>(product.in_stage));
+  for (const GemmSpeed& gemm :
+       time_gemms(*find_real_gpu(), ranks, measured_model(), exec::Precision::kBfloat16)) {
+    in_stage += static_cast<double>(gemm.in_stage);
+    plain += static_cast<double>(gemm.plain);
+    with_sm_count += static_cast<double>(gemm.with_sm_count);
+    work += 2 * gemm.multiplications;
+    print_figure(gemm.name + of + ", % of plain cuBLAS",
+                 100 * static_cast<double>(gemm.plain) / static_cast<double>(gemm.in_stage));
   }
   print_figure("all GEMMs" + of + ", Tflop/s", work / in_stage / 1000);
   print_figure("all GEMMs" + of + ", % of plain cuBLAS", 100 * plain / in_stage);

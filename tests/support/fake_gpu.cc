@@ -275,7 +275,7 @@ const char* spin(const BubblescopeSpin* order, void* stream) {
     if (spin.awaits_stop != 0 && state().gpu.gates_expire) return;
     if (spin.awaits_stop != 0) return clock.block(on->at, spin.stop);
     clock.run(on->at, static_cast<double>(spin.nanos),
-              spin.blocks > 0 ? &state().gpu.times.products : nullptr);
+              spin.blocks > 0 ? &state().gpu.times.gemms : nullptr);
   });
   return answer("spin");
 }
@@ -333,7 +333,7 @@ void add_work(BubblescopeGpu& calls) {
       const FakeTimes& times = state().gpu.times;
       const double count = static_cast<double>(order.rows) * order.columns *
                            static_cast<double>(order.k) * order.batch;
-      take_time(stream, share_out(stream, times.nanos_per_product * count), &times.products);
+      take_time(stream, share_out(stream, times.nanos_per_multiplication * count), &times.gemms);
       if (order.dtype == kBubblescopeFloat32) run_on_host(order);
     });
     return answer("multiply");

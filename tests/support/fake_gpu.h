@@ -13,13 +13,13 @@ namespace bubblescope::tests {
 
 /// The durations of work other than spinning kernels.
 struct FakeTimes {
-  double nanos_per_product = 0;  ///< per multiplication, on one multiprocessor
-  double nanos_per_entry = 0;    ///< per entry of a kernel's matrix, on one multiprocessor
-  double nanos_per_copy = 0;     ///< for any size
-  double nanos_per_byte = 0;     ///< per byte of a copy, in addition
-  SlowdownLaw products;          ///< how other ranks slow GEMMs and spinning kernels,
-  SlowdownLaw kernels;           ///< other kernels,
-  SlowdownLaw copies;            ///< and copies, by 1, 2, ... busy ranks; copies slow nothing
+  double nanos_per_multiplication = 0;  ///< per multiplication, on one multiprocessor
+  double nanos_per_entry = 0;           ///< per entry of a kernel's matrix, on one multiprocessor
+  double nanos_per_copy = 0;            ///< for any size
+  double nanos_per_byte = 0;            ///< per byte of a copy, in addition
+  SlowdownLaw gemms;                    ///< how other ranks slow GEMMs and spinning kernels,
+  SlowdownLaw kernels;                  ///< other kernels,
+  SlowdownLaw copies;  ///< and copies, by 1, 2, ... busy ranks; copies slow nothing
 };
 
 struct FakeGpu {

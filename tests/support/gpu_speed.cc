@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kWarmups = 2;
 constexpr int kRepetitions = 5;
-constexpr int kProductsAtOnce = 20;
+constexpr int kGemmsAtOnce = 20;
 constexpr std::int32_t kMicrobatches = 8;
 
 /// Times work on a stream; a gate holds it back until it is enqueued completely.
@@ -64,7 +64,7 @@ class StopWatch {
 };
 
 /// The shape of a GEMM: (rows x inner) * (inner x columns).
-struct ProductSize {
+struct GemmSize {
   std::string name;
   std::int32_t rows;
   std::int32_t inner;
@@ -75,10 +75,10 @@ struct ProductSize {
 };
 
 /// The GEMMs of gpu_stage.h.
-std::vector<ProductSize> sizes_of(const exec::TransformerShape& model) {
+std::vector<GemmSize> sizes_of(const exec::TransformerShape& model) {
   const std::int32_t rows = model.rows();
   const auto [width, inner] = std::pair(model.width, static_cast<std::int32_t>(model.inner()));
-  std::vector<ProductSize> sizes;
+  std::vector<GemmSize> sizes;
   const auto add = [&](const std::string& name, std::int32_t in, std::int32_t out) {
     sizes.push_back({name + " forward", rows, in, out});
     sizes.push_back({name + " input gradient", rows, out, in, false, true});
@@ -125,7 +125,7 @@ class DrawnLayers {
   std::uint64_t drawn_ = 0;
 };
 
-Nanos time_product(DrawnLayers& layers, StopWatch& watch, const ProductSize& size) {
+Nanos time_gemm(DrawnLayers& layers, StopWatch& watch, const GemmSize& size) {
   const exec::GpuMatrix left =
       size.left_turned ? layers.draw(size.inner, size.rows) : layers.draw(size.rows, size.inner);
   const exec::GpuMatrix right = size.right_turned ? layers.draw(size.columns, size.inner)
@@ -135,11 +135,11 @@ Nanos time_product(DrawnLayers& layers, StopWatch& watch, const ProductSize& siz
   target.columns = size.columns;
   if (size.adds_up) target.dtype = kBubblescopeFloat32;
   const Nanos time = watch.time([&] {
-    for (int at = 0; at < kProductsAtOnce; ++at)
+    for (int at = 0; at < kGemmsAtOnce; ++at)
       layers->stream.multiply({left, size.left_turned}, {right, size.right_turned}, target,
                               size.adds_up ? target : exec::GpuMatrix());
   });
-  return time / kProductsAtOnce;
+  return time / kGemmsAtOnce;
 }
 
 /// Norms of more rows than a cache holds, and the softmax of 64 heads.
@@ -227,9 +227,8 @@ Nanos time_back_to_back(const BubblescopeGpu& calls, const exec::JobRequest& req
 
 }  // namespace
 
-std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
-                                        const exec::TransformerShape& model,
-                                        exec::Precision precision) {
+std::vector<GemmSpeed> time_gemms(const BubblescopeGpu& calls, std::int32_t ranks,
+                                  const exec::TransformerShape& model, exec::Precision precision) {
   const exec::GpuMachine machine(calls, ranks, exec::Share::kGreen);
   const exec::GpuHandle stream = machine.gpu().create_stream(0, machine.partition(0));
   DrawnLayers layers(machine, stream, {exec::dtype_of(precision)});
@@ -237,11 +236,11 @@ std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_
       machine, stream,
       {exec::dtype_of(precision), exec::Attention::kSoftmax, exec::SmHint::kMultiprocessors});
   StopWatch watch(machine, stream);
-  std::vector<ProductSpeed> speeds;
-  for (const ProductSize& size : sizes_of(model)) {
-    ProductSpeed speed{size.name, time_product(layers, watch, size)};
-    speed.with_sm_count = time_product(with_sm_count, watch, size);
-    speed.plain = time_product(layers, watch, {size.name, size.rows, size.inner, size.columns});
+  std::vector<GemmSpeed> speeds;
+  for (const GemmSize& size : sizes_of(model)) {
+    GemmSpeed speed{size.name, time_gemm(layers, watch, size)};
+    speed.with_sm_count = time_gemm(with_sm_count, watch, size);
+    speed.plain = time_gemm(layers, watch, {size.name, size.rows, size.inner, size.columns});
     speed.multiplications = double{1} * size.rows * size.inner * size.columns;
     speeds.push_back(speed);
   }

@@ -11,7 +11,7 @@
 namespace bubblescope::tests {
 
 /// The time of one GEMM of a stage as the stage runs it, and as a plain GEMM of the same size.
-struct ProductSpeed {
+struct GemmSpeed {
   std::string name;
   Nanos in_stage = 0;
   Nanos with_sm_count = 0;     ///< where cuBLASLt gets the number of multiprocessors
@@ -21,9 +21,8 @@ struct ProductSpeed {
 
 /// Times all GEMMs of a block's forward and backward, on the multiprocessors that a rank gets if
 /// this many share a device. Throws Error.
-std::vector<ProductSpeed> time_products(const BubblescopeGpu& calls, std::int32_t ranks,
-                                        const exec::TransformerShape& model,
-                                        exec::Precision precision);
+std::vector<GemmSpeed> time_gemms(const BubblescopeGpu& calls, std::int32_t ranks,
+                                  const exec::TransformerShape& model, exec::Precision precision);
 
 /// The time of a layer that is a kernel of ours, and the least that it must move or compute.
 struct LayerSpeed {

@@ -65,12 +65,12 @@ const BubblescopeGpu& start_simulated_gpu() {
   FakeGpu& gpu = reset_fake_gpu(1);
   const std::string_view bus = "0000:01:00.0";
   bus.copy(gpu.devices[0].bus, bus.size());
-  gpu.times.nanos_per_product = 0.05;
+  gpu.times.nanos_per_multiplication = 0.05;
   gpu.times.nanos_per_entry = 20;
   gpu.times.nanos_per_copy = 2000;
   gpu.times.nanos_per_byte = 0.05;
   gpu.times.copies = {1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45};
-  gpu.times.products = {1.01, 1.02, 1.04, 1.05, 1.06, 1.08, 1.1};
+  gpu.times.gemms = {1.01, 1.02, 1.04, 1.05, 1.06, 1.08, 1.1};
   gpu.times.kernels = {1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6};
   const char* const words = std::getenv("BUBBLESCOPE_SIMULATED_GPU_TRAITS");
   fake_gpu_clock().set_traits(traits_of(words));

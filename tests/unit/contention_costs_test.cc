@@ -72,7 +72,7 @@ Contention contention_of(const exec::ContentionCosts& costs, std::int32_t ranks_
 }
 
 TEST(ContentionCosts, FindTheLawOfTheDevice) {
-  reset_fake_gpu(1).times.products = kLaw;
+  reset_fake_gpu(1).times.gemms = kLaw;
   const Schedule schedule = build("interleaved", 2, 8);
   const exec::ContentionCosts costs = measure(schedule, 4);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
@@ -96,7 +96,7 @@ TEST(ContentionCosts, FindTheLawOfTheDevice) {
 }
 
 TEST(ContentionCosts, PredictOtherSchedulesOnThatDevice) {
-  reset_fake_gpu(1).times.products = kLaw;
+  reset_fake_gpu(1).times.gemms = kLaw;
   const exec::ContentionCosts costs = measure(build("1f1b", 1, 8), 4);
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "eager-1f1b"})
     for (const std::int32_t microbatches : {4, 12}) {
@@ -131,7 +131,7 @@ TEST(ContentionCosts, TurnsRecomputeOnlyIfTheScheduleDoes) {
 
 // With two devices of two ranks, at most two are busy.
 TEST(ContentionCosts, DevicesAreMeasuredSideBySide) {
-  reset_fake_gpu(2).times.products = kLaw;
+  reset_fake_gpu(2).times.gemms = kLaw;
   const exec::ContentionCosts costs = measure(build("1f1b", 1, 8), 2);
   const auto& forwards = costs[3][static_cast<std::size_t>(OpKind::kForward)];
   ASSERT_EQ(forwards.size(), 2u);

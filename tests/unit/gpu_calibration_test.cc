@@ -163,7 +163,7 @@ TEST(MeasuredGpus, NameThePassesThatThereAre) {
 // Copies take half a nanosecond per byte, which is read and written: 4 GB/s.
 TEST(GpuBench, TimesGemmsAndCopiesOfADevice) {
   FakeGpu& gpu = reset_fake_gpu(1, 100);
-  gpu.times.nanos_per_product = 1e-3;
+  gpu.times.nanos_per_multiplication = 1e-3;
   gpu.times.nanos_per_byte = 0.5;
   {
     const auto bench = exec::open_gpu_bench(fake_gpu_calls());

@@ -11,13 +11,13 @@ namespace {
 // Four ranks have 32 multiprocessors each. A forward through the 32 x 96 matrix of queries, keys
 // and values takes 8 rows x 32 x 96 multiplications of 16 ns, divided by 32.
 TEST(GpuSpeed, TimesEveryProductOfABlock) {
-  reset_fake_gpu(1).times.nanos_per_product = 16;
+  reset_fake_gpu(1).times.nanos_per_multiplication = 16;
   const auto speeds =
-      time_products(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, exec::Precision::kFloat32);
+      time_gemms(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1}, exec::Precision::kFloat32);
   ASSERT_EQ(speeds.size(), 12u);  // four weights, each forward and backward twice
   EXPECT_EQ(speeds[0].name, "qkv forward");
   EXPECT_EQ(speeds[0].in_stage, 8 * 32 * 96 * 16 / 32);
-  for (const ProductSpeed& speed : speeds) {
+  for (const GemmSpeed& speed : speeds) {
     EXPECT_EQ(speed.in_stage, speed.plain) << speed.name;
     EXPECT_EQ(speed.in_stage, speed.with_sm_count) << speed.name;
   }
@@ -44,7 +44,7 @@ TEST(GpuSpeed, TimesEveryLayerThatIsAKernelOfOurs) {
 // divided by 32, and its gradient the same.
 TEST(GpuSpeed, SeesWhatTheGeluTakesBehindItsProduct) {
   FakeGpu& gpu = reset_fake_gpu(1);
-  gpu.times.nanos_per_product = 16;
+  gpu.times.nanos_per_multiplication = 16;
   gpu.times.nanos_per_entry = 16;
   const EpilogueSpeed speed = time_epilogues(fake_gpu_calls(), 4, {1, 32, 2, 61, 8, 1});
   EXPECT_EQ(speed.separate - speed.fused, 2 * 8 * 128 * 16 / 32);
@@ -61,7 +61,7 @@ TEST(GpuSpeed, SeesWhatTheGeluTakesBehindItsProduct) {
 TEST(GpuSpeed, AnExecutorThatAddsNothingIsSeenToAddNothing) {
   for (const bool graph : {false, true}) {
     FakeGpu& gpu = reset_fake_gpu(1);
-    gpu.times.nanos_per_product = 1;
+    gpu.times.nanos_per_multiplication = 1;
     gpu.times.nanos_per_entry = 1;
     exec::TrainingOptions options;
     options.model = {1, 8, 2, 13, 4, 2};

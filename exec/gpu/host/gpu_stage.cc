@@ -69,7 +69,7 @@ class BackwardRun {
     const GpuMatrix normed_grad = pull_back(logits_grad, begin + kHead);
     const GpuMatrix grad = pull_back_norm(begin + kHeadGain, saved.head_input, normed_grad, {}, {});
     layers_.stream.drop(saved.head_input);
-    work_.products.push_back({begin + kHead, saved.head_normed, logits_grad});
+    work_.gemms.push_back({begin + kHead, saved.head_normed, logits_grad});
     return grad;
   }
 
@@ -77,7 +77,7 @@ class BackwardRun {
   GpuMatrix run_block(std::size_t block, const GpuMatrix& grad, const GpuMatrix& target) {
     const std::size_t begin = block_begin(stage_, block);
     const GpuBlockActivations& saved = run_.saved.blocks[block];
-    const GpuMatrix middle_grad = run_products(begin, saved, grad);
+    const GpuMatrix middle_grad = run_gemms(begin, saved, grad);
     const GpuMatrix mixed_grad = pull_back(middle_grad, begin + kOut);
     const GpuMatrix qkv_grad = pull_back_attention(block, mixed_grad);
     for (const GpuMatrix* const done : {&mixed_grad, &saved.qkv, &saved.attention})
@@ -85,8 +85,8 @@ class BackwardRun {
     const GpuMatrix result = pull_back_norm(begin + kGain, saved.input,
                                             pull_back(qkv_grad, begin + kQkv), middle_grad, target);
     layers_.stream.drop(saved.input);
-    work_.products.push_back({begin + kQkv, saved.normed, qkv_grad});
-    work_.products.push_back({begin + kOut, saved.mixed, middle_grad});
+    work_.gemms.push_back({begin + kQkv, saved.normed, qkv_grad});
+    work_.gemms.push_back({begin + kOut, saved.mixed, middle_grad});
     return result;
   }
 
@@ -119,16 +119,15 @@ class BackwardRun {
   }
 
   /// Runs the backward of the MLP half of a block, down to the output of attention.
-  GpuMatrix run_products(std::size_t begin, const GpuBlockActivations& saved,
-                         const GpuMatrix& grad) {
+  GpuMatrix run_gemms(std::size_t begin, const GpuBlockActivations& saved, const GpuMatrix& grad) {
     const GpuMatrix up_grad =
         layers_.gelu.gemm_grad({grad}, transposed(value(stage_, begin + kDown)), saved.gelu_input);
     layers_.stream.drop(saved.gelu_input);
     const GpuMatrix middle_grad = pull_back_norm(begin + kMiddleGain, saved.middle,
                                                  pull_back(up_grad, begin + kUp), grad, {});
     layers_.stream.drop(saved.middle);
-    work_.products.push_back({begin + kDown, saved.gelu_output, grad});
-    work_.products.push_back({begin + kUp, saved.middle_normed, up_grad});
+    work_.gemms.push_back({begin + kDown, saved.gelu_output, grad});
+    work_.gemms.push_back({begin + kUp, saved.middle_normed, up_grad});
     return middle_grad;
   }
 
@@ -175,7 +174,7 @@ Bytes GpuActivations::bytes() const {
 
 Bytes GpuWeightWork::bytes() const {
   Bytes bytes = embedded_grad.bytes();
-  for (const GpuWeightProduct& pair : products) bytes += pair.left.bytes() + pair.right.bytes();
+  for (const GpuWeightGemm& pair : gemms) bytes += pair.left.bytes() + pair.right.bytes();
   for (const GpuGainGrad& gain : gains) bytes += gain.grad.bytes();
   return bytes;
 }
@@ -219,7 +218,7 @@ GpuWeightWork run_input_grad(GpuLayers& layers, const GpuStage& stage, const Gpu
 
 void run_weight_grad(GpuLayers& layers, const GpuStage& stage, const GpuWeightWork& work,
                      const GpuTokens& tokens) {
-  for (const GpuWeightProduct& pair : work.products) {
+  for (const GpuWeightGemm& pair : work.gemms) {
     const GpuMatrix& grad = stage.weights[pair.weight].grad;
     layers.stream.multiply(transposed(pair.left), {pair.right}, grad, grad);
     layers.stream.drop(pair.left);

@@ -38,7 +38,7 @@ struct GpuActivations {
 };
 
 /// A pending weight gradient: left^T * right.
-struct GpuWeightProduct {
+struct GpuWeightGemm {
   std::size_t weight = 0;
   GpuMatrix left;
   GpuMatrix right;
@@ -50,7 +50,7 @@ struct GpuGainGrad {
 };
 
 struct GpuWeightWork {
-  std::vector<GpuWeightProduct> products;
+  std::vector<GpuWeightGemm> gemms;
   std::vector<GpuGainGrad> gains;
   GpuMatrix embedded_grad;  ///< first stage
 

@@ -78,7 +78,7 @@ BufferPeak& peak_of(Peak& peak, HeldBuffer buffer) {
 
 }  // namespace
 
-ChangeOrder turn_of(const BufferChange& change) {
+ChangeOrder order_of(const BufferChange& change) {
   if (!change.allocates) return ChangeOrder::kCopyReleases;
   return change.buffer == HeldBuffer::kOutput ? ChangeOrder::kOutput : ChangeOrder::kCopyAllocates;
 }
@@ -90,7 +90,7 @@ std::vector<BufferChange> find_buffer_changes(const Program& program, const Time
   if (memory.counts_gathered) add_gathered(changes, program, timeline, memory);
   std::stable_sort(
       changes.begin(), changes.end(), [](const BufferChange& left, const BufferChange& right) {
-        return std::pair(left.time, turn_of(left)) < std::pair(right.time, turn_of(right));
+        return std::pair(left.time, order_of(left)) < std::pair(right.time, order_of(right));
       });
   return changes;
 }

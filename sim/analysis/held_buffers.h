@@ -32,7 +32,7 @@ struct BufferChange {
 /// The order of changes at the same time. An op's output is there before the op ends, and gathered
 /// weights come and go with the copies.
 enum class ChangeOrder : std::uint8_t { kOutput, kCopyReleases, kCompute, kCopyAllocates };
-ChangeOrder turn_of(const BufferChange& change);
+ChangeOrder order_of(const BufferChange& change);
 
 /// All changes in time order; at the same time new outputs come first, then releases.
 std::vector<BufferChange> find_buffer_changes(const Program& program, const Timeline& timeline,

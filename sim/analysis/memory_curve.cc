@@ -115,7 +115,7 @@ class Amounts {
 
 struct Change {
   Nanos time = 0;
-  ChangeOrder turn = ChangeOrder::kCompute;
+  ChangeOrder order = ChangeOrder::kCompute;
   InstructionId by = 0;
   MemoryAmount amount;
 };
@@ -126,9 +126,9 @@ void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy
   Change allocated = saved;
   Change released = saved;
   allocated.time = timeline.start[saved.by];
-  allocated.turn = ChangeOrder::kCopyAllocates;
+  allocated.order = ChangeOrder::kCopyAllocates;
   released.time = timeline.end[saved.by];
-  released.turn = ChangeOrder::kCopyReleases;
+  released.order = ChangeOrder::kCopyReleases;
   released.amount = negative(saved.amount);
   const bool evicts = copy.op.kind == OpKind::kEvict;
   const bool by_host = copy.peer == copy.rank;
@@ -140,7 +140,7 @@ void add_copy(std::vector<std::vector<Change>>& changes, const Instruction& copy
 
 Change change_of(const BufferChange& buffer) {
   const Bytes bytes = buffer.allocates ? buffer.bytes : -buffer.bytes;
-  return {buffer.time, turn_of(buffer), buffer.by, {0, 0, bytes}};
+  return {buffer.time, order_of(buffer), buffer.by, {0, 0, bytes}};
 }
 
 /// Calls visit(rank, change) for every change, each rank's in time order.
@@ -159,7 +159,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
     const Change change = compute_change(id);
     visit_change(change);
     if (schedule.forward_only)
-      visit_change(Change{timeline.end[id], change.turn, id, negative(change.amount)});
+      visit_change(Change{timeline.end[id], change.order, id, negative(change.amount)});
   };
   // Without copies and buffers a rank's changes are those of its compute lane, in time order.
   if (schedule.offload_target_of_rank.empty() && buffers.empty()) {
@@ -184,7 +184,7 @@ void for_each_change(const Schedule& schedule, const Program& program, const Tim
   for (std::size_t rank = 0; rank < changes.size(); ++rank) {
     std::stable_sort(changes[rank].begin(), changes[rank].end(),
                      [](const Change& left, const Change& right) {
-                       return std::pair(left.time, left.turn) < std::pair(right.time, right.turn);
+                       return std::pair(left.time, left.order) < std::pair(right.time, right.order);
                      });
     for (const Change& change : changes[rank]) visit(rank, change);
   }

@@ -30,8 +30,8 @@ class StandIns {
           made.push_back(make_one(*like, rank, stage));
     std::stable_sort(made.begin(), made.end(),
                      [&](const ObservedOp& left, const ObservedOp& right) {
-                       return std::tuple(left.start, turn_of(left.op)) <
-                              std::tuple(right.start, turn_of(right.op));
+                       return std::tuple(left.start, order_of(left.op)) <
+                              std::tuple(right.start, order_of(right.op));
                      });
     return made;
   }
@@ -81,7 +81,7 @@ class StandIns {
   }
 
   /// The order of ops at one time: forwards along the stages, then backwards against them.
-  std::int32_t turn_of(const Op& op) const {
+  std::int32_t order_of(const Op& op) const {
     const std::int32_t back = 2 * (2 * end_ - op.stage);
     if (op.kind == OpKind::kForward) return 2 * op.stage;
     if (op.kind == OpKind::kWeightGrad) return 8 * end_;

@@ -72,12 +72,12 @@ bool are_long_alone(const std::vector<OpSample>& samples, const std::vector<bool
 LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
                           const std::vector<double>& excess) {
   LongOps found;
-  found.are = std::move(are_long);
+  found.is_long = std::move(are_long);
   std::map<Worker, std::vector<std::size_t>> steps_of;  // of each long op
   double long_time = 0;
   double usual_time = 0;
   for (std::size_t at = 0; at < samples.size(); ++at) {
-    if (!found.are[at]) continue;
+    if (!found.is_long[at]) continue;
     const OpSample& sample = samples[at];
     ++found.count;
     steps_of[worker_of(sample)].push_back(sample.step);

@@ -11,7 +11,7 @@
 namespace bubblescope::inline sim {
 
 struct LongOps {
-  std::vector<bool> are;         ///< per sample
+  std::vector<bool> is_long;     ///< per sample
   std::int64_t count = 0;        ///< how many
   std::int64_t steps = 0;        ///< the steps in which that worker has any
   double factor = 1;             ///< how many times as long they take, weighted by the usual time

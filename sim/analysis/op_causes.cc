@@ -53,7 +53,7 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
   for (std::size_t at = 0; at < evidence.samples.size(); ++at) {
     if (worker_of(evidence.samples[at]) != *long_ops.worker) continue;
     auto& [long_count, all] = counts[evidence.samples[at].step];
-    long_count += long_ops.are[at] ? 1 : 0;
+    long_count += long_ops.is_long[at] ? 1 : 0;
     ++all;
   }
   double long_count = 0;
@@ -80,7 +80,7 @@ LongOps find_long_ops(const CauseEvidence& evidence) {
                           (min_ratio == kLongOp || are_some_microbatches(evidence, many))
                     : static_cast<double>(many.count) <=
                               kMaxScattered * static_cast<double>(evidence.samples.size()) &&
-                          are_scattered(evidence.samples, many.are);
+                          are_scattered(evidence.samples, many.is_long);
     if (is_found) found = std::move(many);
   }
   return found;
@@ -100,7 +100,7 @@ void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
   if (long_ops.worker) pauses.changed = {*long_ops.worker};
   std::vector<double> factors;
   for (std::size_t at = 0; at < excess.size(); ++at)
-    factors.push_back(long_ops.are[at] ? excess[at] : 1);
+    factors.push_back(long_ops.is_long[at] ? excess[at] : 1);
   const Counterfactual usual = evidence.shorten(factors);
   causes.add(pauses, usual);
   causes.take_as_base(CauseKind::kPause, usual);

@@ -163,7 +163,7 @@ void GpuStep::watch() {
     if (std::exchange(seen, progress_.ended()) != progress_.ended() || peers_progressed)
       seen_at = Clock::now();
     if (reason_ != AbortReason::kNone) return;
-    expect_no_dead();
+    expect_all_alive();
     if (request_.limits.is_interrupted()) return abort(AbortReason::kInterrupt);
     if (Clock::now() - seen_at > std::chrono::nanoseconds(request_.limits.timeout))
       return abort(AbortReason::kTimeout);
@@ -185,7 +185,7 @@ bool GpuStep::has_ended() {
 }
 
 /// Throws Error if a rank is at an op at which it dies.
-void GpuStep::expect_no_dead() {
+void GpuStep::expect_all_alive() {
   if (in_graph_) return;
   for (const InstructionId id : progress_.at_heads()) {
     if (!faults_.kills(id) || !lanes_.has_started(id)) continue;

@@ -73,7 +73,7 @@ class GpuStep {
   void watch();
   bool poll_remote();
   bool has_ended();
-  void expect_no_dead();
+  void expect_all_alive();
   void abort(AbortReason reason);
   void drain();
 

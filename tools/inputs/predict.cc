@@ -80,7 +80,7 @@ TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
   return step;
 }
 
-TimedStep complete(const TimedStep& excerpt, const PredictInputs& inputs) {
+TimedStep complete_excerpt(const TimedStep& excerpt, const PredictInputs& inputs) {
   const LowerOptions lowering = choose_lowering(excerpt.schedule, inputs.config());
   return make_timed_step(predict_whole(excerpt.schedule, lowering, inputs.config()), lowering,
                          inputs.flags());

@@ -55,6 +55,6 @@ TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
                          const ChooseRanks& choose_ranks, std::span<const Note> noted = {});
 
 /// The whole of a step that was predicted from these inputs. Prints no notes again.
-TimedStep complete(const TimedStep& excerpt, const PredictInputs& inputs);
+TimedStep complete_excerpt(const TimedStep& excerpt, const PredictInputs& inputs);
 
 }  // namespace bubblescope::tools

@@ -89,7 +89,7 @@ PythonStep predict_step(ValidSchedule schedule, const PredictInputs& inputs) {
 
 PythonWholeStep complete_step(const PythonStep& step) {
   if (!step.inputs) return {step.timed};
-  return {std::make_shared<TimedStep>(complete(*step.timed, *step.inputs))};
+  return {std::make_shared<TimedStep>(complete_excerpt(*step.timed, *step.inputs))};
 }
 
 std::string write_json(const PythonStep& step) {

@@ -45,7 +45,7 @@ Claims claim_1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b{[] {
+const ScheduleRegistrar one_f_one_b_registrar{[] {
   return ScheduleDef{
       .name = "1f1b",
       .aliases = {"1F1B", "pipedream-flush"},

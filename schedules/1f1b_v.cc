@@ -12,7 +12,7 @@ ScheduleRequest capped(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((2 * ranks + 2) / 3) + (ranks % 3 == 0 ? 1 : 0));
 }
 
-const ScheduleRegistrar register_1f1b_v{[] {
+const ScheduleRegistrar one_f_one_b_v_registrar{[] {
   return ScheduleDef{
       .name = "1f1b-v",
       .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",

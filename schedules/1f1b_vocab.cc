@@ -36,7 +36,7 @@ Claims claim_1f1b_vocab(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b_vocab{[] {
+const ScheduleRegistrar one_f_one_b_vocab_registrar{[] {
   return ScheduleDef{
       .name = "1f1b-vocab",
       .summary =

@@ -38,7 +38,7 @@ Claims claim_1f1b_vocab_2(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_1f1b_vocab_2{[] {
+const ScheduleRegistrar one_f_one_b_vocab_2_registrar{[] {
   return ScheduleDef{
       .name = "1f1b-vocab-2",
       .summary =

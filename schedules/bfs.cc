@@ -53,7 +53,7 @@ Claims claim_bfs(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_bfs{[] {
+const ScheduleRegistrar bfs_registrar{[] {
   return ScheduleDef{
       .name = "bfs",
       .aliases = {"LoopedBFS"},

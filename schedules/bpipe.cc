@@ -88,7 +88,7 @@ Claims claim_bpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_bpipe{[] {
+const ScheduleRegistrar bpipe_registrar{[] {
   return ScheduleDef{
       .name = "bpipe",
       .aliases = {"BPipe"},

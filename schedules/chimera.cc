@@ -57,7 +57,7 @@ Claims claim_chimera(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera{[] {
+const ScheduleRegistrar chimera_registrar{[] {
   return ScheduleDef{
       .name = "chimera",
       .summary =

@@ -44,7 +44,7 @@ Claims claim_chimera_doubling(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera_doubling{[] {
+const ScheduleRegistrar chimera_doubling_registrar{[] {
   return ScheduleDef{
       .name = "chimera-doubling",
       .summary = "chimera whose forwards take two micro-batches: no bubble in the middle",

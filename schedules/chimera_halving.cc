@@ -33,7 +33,7 @@ Claims claim_chimera_halving(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_chimera_halving{[] {
+const ScheduleRegistrar chimera_halving_registrar{[] {
   return ScheduleDef{
       .name = "chimera-halving",
       .summary = "chimera whose backwards take half a micro-batch: no bubble in the middle",

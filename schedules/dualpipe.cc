@@ -50,7 +50,7 @@ Claims claim_dualpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_dualpipe{[] {
+const ScheduleRegistrar dualpipe_registrar{[] {
   return ScheduleDef{
       .name = "dualpipe",
       .summary = "both directions at once; forwards of one overlap backwards of the other",

@@ -40,7 +40,7 @@ Claims claim_dualpipev(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_dualpipev{[] {
+const ScheduleRegistrar dualpipev_registrar{[] {
   return ScheduleDef{
       .name = "dualpipev",
       .aliases = {"DualPipeV"},

@@ -36,7 +36,7 @@ Claims claim_eager_1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_eager_1f1b{[] {
+const ScheduleRegistrar eager_1f1b_registrar{[] {
   return ScheduleDef{
       .name = "eager-1f1b",
       .summary = "1F1B with twice the warm-up: hides the messages, holds up to 2p-1 micro-batches",

@@ -47,7 +47,7 @@ Claims claim_forward_only(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_forward_only{[] {
+const ScheduleRegistrar forward_only_registrar{[] {
   return ScheduleDef{
       .name = "forward-only",
       .summary = "no backward: inference or evaluation",

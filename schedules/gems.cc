@@ -44,7 +44,7 @@ Claims claim_gems(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_gems{[] {
+const ScheduleRegistrar gems_registrar{[] {
   return ScheduleDef{
       .name = "gems",
       .summary = "two pipelines in turn: holds one micro-batch, for when nothing else fits",

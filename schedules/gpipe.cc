@@ -31,7 +31,7 @@ Claims claim_gpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_gpipe{[] {
+const ScheduleRegistrar gpipe_registrar{[] {
   return ScheduleDef{
       .name = "gpipe",
       .aliases = {"GPipe"},

@@ -46,7 +46,7 @@ Claims claim_group_interleaved(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_group_interleaved{[] {
+const ScheduleRegistrar group_interleaved_registrar{[] {
   return ScheduleDef{
       .name = "group-interleaved",
       .aliases = {"GroupInterleaved", "pipeoffload"},

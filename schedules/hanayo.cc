@@ -45,7 +45,7 @@ Claims claim_hanayo(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_hanayo{[] {
+const ScheduleRegistrar hanayo_registrar{[] {
   return ScheduleDef{
       .name = "hanayo",
       .summary =

@@ -79,7 +79,7 @@ Claims claim_interleaved(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_interleaved{[] {
+const ScheduleRegistrar interleaved_registrar{[] {
   return ScheduleDef{
       .name = "interleaved",
       .aliases = {"Interleaved1F1B", "vpp"},

@@ -63,7 +63,7 @@ Claims claim_interleaved_zb(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_interleaved_zb{[] {
+const ScheduleRegistrar interleaved_zb_registrar{[] {
   return ScheduleDef{
       .name = "interleaved-zb",
       .aliases = {"InterleavedZeroBubble", "ZB1P"},

@@ -25,7 +25,7 @@ Claims claim_naive(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_naive{[] {
+const ScheduleRegistrar naive_registrar{[] {
   return ScheduleDef{
       .name = "naive",
       .summary = "one micro-batch at a time: the next starts when the previous one is complete",

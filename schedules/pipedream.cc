@@ -22,7 +22,7 @@ Schedule build_pipedream(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream{[] {
+const ScheduleRegistrar pipedream_registrar{[] {
   return ScheduleDef{
       .name = "pipedream",
       .summary = "1F1B without flushes: no bubble once full, p versions of the weights",

@@ -44,7 +44,7 @@ Schedule build_pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream_2bw{[] {
+const ScheduleRegistrar pipedream_2bw_registrar{[] {
   return ScheduleDef{
       .name = "pipedream-2bw",
       .summary = "1F1B without flushes, an update per batch: two versions of the weights",

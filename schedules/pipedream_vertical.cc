@@ -29,7 +29,7 @@ Schedule build_pipedream_vertical(const ScheduleRequest& request) {
   return schedule;
 }
 
-const ScheduleRegistrar register_pipedream_vertical{[] {
+const ScheduleRegistrar pipedream_vertical_registrar{[] {
   return ScheduleDef{
       .name = "pipedream-vertical",
       .aliases = {"vertical-sync"},

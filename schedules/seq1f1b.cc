@@ -39,7 +39,7 @@ Claims claim_seq1f1b(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_seq1f1b{[] {
+const ScheduleRegistrar seq1f1b_registrar{[] {
   return ScheduleDef{
       .name = "seq1f1b",
       .summary =

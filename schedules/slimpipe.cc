@@ -56,7 +56,7 @@ Claims claim_slimpipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_slimpipe{[] {
+const ScheduleRegistrar slimpipe_registrar{[] {
   return ScheduleDef{
       .name = "slimpipe",
       .summary = "interleaved over slices, a micro-batch per group: about one micro-batch held",

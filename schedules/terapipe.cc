@@ -32,7 +32,7 @@ Claims claim_terapipe(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_terapipe{[] {
+const ScheduleRegistrar terapipe_registrar{[] {
   return ScheduleDef{
       .name = "terapipe",
       .summary =

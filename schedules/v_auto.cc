@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_v_auto{[] {
+const ScheduleRegistrar v_auto_registrar{[] {
   return ScheduleDef{
       .name = "v-auto",
       .summary =

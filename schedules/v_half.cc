@@ -11,7 +11,7 @@ ScheduleRequest with_half_cap(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 2) / 2));
 }
 
-const ScheduleRegistrar register_v_half{[] {
+const ScheduleRegistrar v_half_registrar{[] {
   return ScheduleDef{
       .name = "v-half",
       .summary = "half of 1F1B's memory and about half of its bubble",

@@ -6,7 +6,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_v_half_vocab{[] {
+const ScheduleRegistrar v_half_vocab_registrar{[] {
   return ScheduleDef{
       .name = "v-half-vocab",
       .summary = "V-Half, the output layer split over all ranks: two barriers",

@@ -6,7 +6,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_v_half_vocab_2{[] {
+const ScheduleRegistrar v_half_vocab_2_registrar{[] {
   return ScheduleDef{
       .name = "v-half-vocab-2",
       .summary = "V-Half, the output layer split over all ranks: one barrier",

@@ -10,7 +10,7 @@ ScheduleRequest with_third_cap(const ScheduleRequest& request) {
   return cap_chunks(request, 2 * ((request.shape.ranks + 4) / 3));
 }
 
-const ScheduleRegistrar register_v_min{[] {
+const ScheduleRegistrar v_min_registrar{[] {
   return ScheduleDef{
       .name = "v-min",
       .summary = "a third of 1F1B's memory, for most of its bubble",

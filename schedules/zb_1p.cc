@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_zb_1p{[] {
+const ScheduleRegistrar zb_1p_registrar{[] {
   return ScheduleDef{
       .name = "zb-1p",
       .summary = "zb-auto with the memory of 1F1B: p micro-batches per rank",

@@ -19,7 +19,7 @@ ScheduleRequest with_double_cap(ScheduleRequest request) {
   return cap_microbatches(request, 2 * request.shape.ranks);
 }
 
-const ScheduleRegistrar register_zb_2p{[] {
+const ScheduleRegistrar zb_2p_registrar{[] {
   return ScheduleDef{
       .name = "zb-2p",
       .summary =

@@ -5,7 +5,7 @@
 namespace bubblescope::schedules {
 namespace {
 
-const ScheduleRegistrar register_zb_auto{[] {
+const ScheduleRegistrar zb_auto_registrar{[] {
   return ScheduleDef{
       .name = "zb-auto",
       .summary = "the zero-bubble order with the shortest span that heuristics find under `cap`",

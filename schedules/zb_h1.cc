@@ -21,7 +21,7 @@ Claims claim_zb_h1(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_h1{[] {
+const ScheduleRegistrar zb_h1_registrar{[] {
   return ScheduleDef{
       .name = "zb-h1",
       .summary =

@@ -28,7 +28,7 @@ Claims claim_zb_h2(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_h2{[] {
+const ScheduleRegistrar zb_h2_registrar{[] {
   return ScheduleDef{
       .name = "zb-h2",
       .summary = "ZB-H1 with twice the warm-up: no waits inside a rank, 2p-1 micro-batches held",

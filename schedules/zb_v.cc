@@ -76,7 +76,7 @@ Claims claim_zb_v(const ScheduleRequest& request) {
   return claims;
 }
 
-const ScheduleRegistrar register_zb_v{[] {
+const ScheduleRegistrar zb_v_registrar{[] {
   return ScheduleDef{
       .name = "zb-v",
       .aliases = {"ZBVZeroBubble"},

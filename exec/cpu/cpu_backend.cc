@@ -28,7 +28,7 @@ class CpuBackend : public Backend {
   WorkerPool pool_;
 };
 
-const BackendRegistrar registrar{[] {
+const BackendRegistrar cpu_registrar{[] {
   return BackendDef{
       .name = "cpu",
       .aliases = {"threads"},

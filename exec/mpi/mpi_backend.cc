@@ -43,7 +43,7 @@ std::unique_ptr<Processes> join(const Limits& limits) {
                                      [&transport, limits] { end_mpi(transport, limits); });
 }
 
-const BackendRegistrar registrar{[] {
+const BackendRegistrar mpi_registrar{[] {
   return BackendDef{.name = "mpi",
                     .aliases = {"openmpi"},
                     .summary = "one process per rank, started by mpirun; messages over MPI",

@@ -59,7 +59,7 @@ std::vector<FilePart> write_schedule_graph(const PricedSchedule& priced) {
   return {{"", write_dot({priced.schedule, priced.program, timeline, report})}};
 }
 
-const Registrar<TimelineFormat> kTimelineRegistrar{[] {
+const Registrar<TimelineFormat> dot_timeline_registrar{[] {
   return TimelineFormat{"dot",
                         {"graphviz"},
                         "dependency graph (Graphviz; .svg, .png and .pdf names are rendered)",
@@ -67,7 +67,7 @@ const Registrar<TimelineFormat> kTimelineRegistrar{[] {
                         {".dot", ".gv", ".svg", ".png", ".pdf"}};
 }};
 
-const Registrar<ScheduleFormat> kScheduleRegistrar{[] {
+const Registrar<ScheduleFormat> dot_schedule_registrar{[] {
   return ScheduleFormat{"dot", {"graphviz"}, "dependency graph (Graphviz)", {}, {},
                         {},    false,        write_schedule_graph};
 }};

@@ -42,7 +42,7 @@ void write_html(const ReportSet& report_set, const Sink& sink) {
   sink(rest);
 }
 
-const Registrar<TimelineFormat> kRegistrar{[] {
+const Registrar<TimelineFormat> html_registrar{[] {
   return TimelineFormat{
       "html",
       {"page"},

@@ -235,7 +235,7 @@ class SvgTimeline {
   SvgCanvas canvas_;
 };
 
-const Registrar<TimelineFormat> kRegistrar{[] {
+const Registrar<TimelineFormat> svg_registrar{[] {
   return TimelineFormat{
       "svg",
       {},

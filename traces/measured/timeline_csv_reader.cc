@@ -143,7 +143,7 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   return trace;
 }
 
-const Registrar<TraceFormat> timeline_csv_registrar{[] {
+const Registrar<TraceFormat> timeline_csv_trace_registrar{[] {
   return TraceFormat{"timeline-csv",
                      {},
                      "what `timeline` wrote: times without what waits for what",

@@ -129,10 +129,10 @@ ScheduleFormat make_format(std::string name, std::string alias, std::string summ
   return format;
 }
 
-const Registrar<ScheduleFormat> with_several{[] {
+const Registrar<ScheduleFormat> goal_registrar{[] {
   return make_format("goal", "atlahs", "GOAL text with costs, for ATLAHS", Cpus::kSeveral);
 }};
-const Registrar<ScheduleFormat> with_one{[] {
+const Registrar<ScheduleFormat> goal_one_cpu_registrar{[] {
   return make_format("goal-one-cpu", "loggopsim",
                      "GOAL text with costs, for the original LogGOPSim", Cpus::kOne);
 }};

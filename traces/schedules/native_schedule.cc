@@ -110,7 +110,7 @@ bool recognize_native(std::string_view text) {
   return content.starts_with('{') || content.starts_with('[');
 }
 
-const Registrar<ScheduleFormat> native_registrar{[] {
+const Registrar<ScheduleFormat> native_schedule_registrar{[] {
   return ScheduleFormat{"native",
                         {"json"},
                         "our own json: everything a schedule says",

@@ -196,7 +196,7 @@ bool recognize_csv(std::string_view text) {
   return cells.find(',') != cells.npos || cells.find_first_of(" \t|_") == cells.npos;
 }
 
-const Registrar<ScheduleFormat> compute_only_registrar{[] {
+const Registrar<ScheduleFormat> pytorch_csv_registrar{[] {
   return ScheduleFormat{"pytorch-csv",
                         {"csv", "compute-only"},
                         "PyTorch's schedule CSV: compute ops and idle slots",
@@ -206,7 +206,7 @@ const Registrar<ScheduleFormat> compute_only_registrar{[] {
                         true};
 }};
 
-const Registrar<ScheduleFormat> comms_registrar{[] {
+const Registrar<ScheduleFormat> pytorch_csv_comms_registrar{[] {
   return ScheduleFormat{
       "pytorch-csv-comms",
       {"csv-comms", "compute-comms"},

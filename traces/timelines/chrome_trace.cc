@@ -182,7 +182,7 @@ class ChromeTrace {
   std::array<char, 32> micros_{};
 };
 
-const Registrar<TimelineFormat> kRegistrar{[] {
+const Registrar<TimelineFormat> chrome_trace_registrar{[] {
   return TimelineFormat{
       "trace",
       {"chrome"},

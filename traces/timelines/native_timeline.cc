@@ -207,7 +207,7 @@ void write_row(JsonWriter& json, const Program& program, const Timeline& timelin
   json.end_array();
 }
 
-const Registrar<TimelineFormat> registrar{[] {
+const Registrar<TimelineFormat> native_timeline_registrar{[] {
   return TimelineFormat{
       "save",
       {"native"},
@@ -236,7 +236,7 @@ ObservedTrace read_whole_step(const TraceInput& input) {
   return trace;
 }
 
-const Registrar<TraceFormat> trace_registrar{[] {
+const Registrar<TraceFormat> native_trace_registrar{[] {
   return TraceFormat{"native", {"save"}, "what `save` wrote", is_timeline, read_whole_step};
 }};
 

@@ -304,7 +304,7 @@ void write_perfetto(const ReportSet& report_set, const Sink& sink) {
   packets.flush();
 }
 
-const Registrar<TimelineFormat> kRegistrar{[] {
+const Registrar<TimelineFormat> perfetto_registrar{[] {
   return TimelineFormat{
       "perfetto",
       {"pftrace"},

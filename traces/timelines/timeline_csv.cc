@@ -53,7 +53,7 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   return fmt::to_string(out);
 }
 
-const Registrar<TimelineFormat> timeline_registrar{[] {
+const Registrar<TimelineFormat> timeline_csv_registrar{[] {
   return TimelineFormat{"timeline",
                         {"csv"},
                         "one csv row per instruction: when, where, slack",

@@ -24,7 +24,7 @@ std::vector<MessageTime> time_host(std::int32_t ranks, const DeviceOptions& devi
   return time_host_copies(open_gpu(), ranks, device.share);
 }
 
-const BackendRegistrar registrar{[] {
+const BackendRegistrar cuda_registrar{[] {
   return BackendDef{.name = "cuda",
                     .aliases = {"gpu"},
                     .summary = "all ranks in one process, streams of one or several GPUs"};

@@ -28,7 +28,7 @@ RankOrder virtual_cells(const ScheduleRequest& request, std::int32_t rank, const
                                .cooldown = 2 * visits - warmup});
 }
 
-/// Marks every forward behind the warm-up and the backward that follows it as a pair.
+/// Marks every forward after the warm-up and the backward that follows it as a pair.
 RankOrder pair_turns(RankOrder ops, std::int64_t warmup) {
   for (auto at = static_cast<std::size_t>(warmup); at + 1 < ops.size(); at += 2) {
     if (ops[at].kind != OpKind::kForward || ops[at + 1].kind == OpKind::kForward) break;

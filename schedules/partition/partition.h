@@ -31,7 +31,7 @@ PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layer
 /// set takes.
 Bytes sum_outputs(const LayerGraph& graph, const std::vector<bool>& layers);
 
-/// The message time behind a stage per micro-batch, as PipeDream counts it: the activations and
+/// The message time after a stage per micro-batch, as PipeDream counts it: the activations and
 /// then their gradients over the same link. Each replica of the receiving stage has its own link.
 Nanos compute_transfer_time(Bytes output, Bytes bytes_per_second, std::int32_t replicas);
 

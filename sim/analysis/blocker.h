@@ -36,7 +36,7 @@ class Blockers {
   /// The dependency of `id` that ended last; empty if it has none.
   std::optional<InstructionId> find_last_dependency(InstructionId id) const;
 
-  /// When `id` could start if it waited for `earlier` alone: at the end of that, or behind the gap
+  /// When `id` could start if it waited for `earlier` alone: at the end of that, or after the gap
   /// that its lane rests after it.
   Nanos released_at(InstructionId id, InstructionId earlier) const {
     const bool is_previous = earlier == previous_in_lane_[id];

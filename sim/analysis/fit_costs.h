@@ -4,10 +4,10 @@
 //   replicas   the same for each data-parallel replica, where there are several
 //              and what stages do once per update: gather, reduce, update
 //   message    the median time of the messages that did not wait for their receiver
-//   op gap     how late ops are launched in the mean: behind the op before them on their rank, and,
-//              as a part of the message, behind what they received
+//   op gap     how late ops are launched in the mean: after the op before them on their rank, and,
+//              as a part of the message, after what they received
 //   noise      how steps differ: fit_noise.h
-// Shards of the output layer are entries behind those of the stages.
+// Shards of the output layer are entries after those of the stages.
 // If the speed of the steps has changed for good, only the steps after the last change count.
 #pragma once
 

@@ -211,7 +211,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     RankReport& rank = ranks[gap.rank];
     const std::int64_t times = gap.before ? repeats.count(timeline.start[*gap.before]) : 1;
     entry_of(rank, gap.cause) += times * (gap.end - gap.start);
-    if (!gap.before) rank.last_end = gap.end;  // the collectives behind its ops belong to its time
+    if (!gap.before) rank.last_end = gap.end;  // the collectives after its ops belong to its time
   });
   return complete_idle_times(std::move(ranks), bounds, repeats.added());
 }

@@ -25,7 +25,7 @@ std::vector<IdleCause> choose_idle_causes(const BubbleReport& report);
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers);
 
-/// Adds what follows from the waiting times and the work of all ranks: idle times, the drain behind
+/// Adds what follows from the waiting times and the work of all ranks: idle times, the drain after
 /// a rank's last op, and the part of the dependency time that is imbalance. The step is longer than
 /// its bounds by `added`.
 std::vector<RankReport> complete_idle_times(std::vector<RankReport> ranks, const StepBounds& bounds,

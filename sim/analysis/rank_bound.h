@@ -16,7 +16,7 @@ struct OpClass {
 };
 
 /// The maximum, over sets {head >= h, tail >= t}, of h + work + t. All work includes the `op_gap`
-/// behind each op; the last op's does not count.
+/// after each op; the last op's does not count.
 Nanos bound_of_rank(std::vector<OpClass> classes, Nanos op_gap);
 
 }  // namespace bubblescope::inline sim

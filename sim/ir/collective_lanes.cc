@@ -1,4 +1,4 @@
-// Collectives consist of posts, by which ranks wait for each other, and the work behind them.
+// Collectives consist of posts, by which ranks wait for each other, and the work after them.
 #include "sim/ir/collective_lanes.h"
 
 #include <utility>

@@ -222,7 +222,7 @@ class DataflowLowering {
   std::map<std::pair<std::size_t, std::int32_t>, std::size_t> shared_messages_;
   /// Number of compute ops and copies; messages have the following draft ids.
   InstructionId ordered_ = 0;
-  InstructionId rank_end_ = 0;  ///< draft id behind the current rank's last op
+  InstructionId rank_end_ = 0;  ///< draft id after the current rank's last op
   bool has_recompute_ = false;
   Copies copies_;
   ProgramDraft draft_;

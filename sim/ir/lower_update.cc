@@ -1,4 +1,4 @@
-// Adds reductions, the norm and optimizer steps behind a Program's gradients.
+// Adds reductions, the norm and optimizer steps after a Program's gradients.
 #include "sim/ir/lower_update.h"
 
 #include <algorithm>

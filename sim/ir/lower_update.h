@@ -7,7 +7,7 @@
 //     NORM         a post when all of the rank's gradients are ready (and reduced); under kBarrier
 //                  then the sum over all ranks, at once on all of them, after the last post
 //   the compute lane
-//     OPT          of each stage, behind the rank's last op
+//     OPT          of each stage, after the rank's last op
 //   no lane
 //     NORM         under kPostValidation, the partial sum on its way to the next rank; OPT waits
 //                  for the partial sum of the previous rank

@@ -30,7 +30,7 @@ class ProgramDraft {
   /// Adds an instruction at the end of its lane and returns its draft id: 0, 1, 2, ...
   InstructionId add(const Instruction& instruction);
 
-  /// Adds an instruction directly behind another one in its lane, before its current successor.
+  /// Adds an instruction directly after another one in its lane, before its current successor.
   /// Returns the draft id.
   InstructionId add_after(InstructionId previous, const Instruction& instruction);
 
@@ -64,7 +64,7 @@ class ProgramDraft {
   std::vector<std::uint32_t> dependency_begin_;
   std::vector<InstructionId> dependencies_;
   std::vector<std::pair<InstructionId, InstructionId>> added_;  ///< waiter, awaited
-  std::map<InstructionId, InstructionId> behind_;  ///< instructions inserted behind an instruction
+  std::map<InstructionId, InstructionId> behind_;  ///< instructions inserted after an instruction
 };
 
 }  // namespace bubblescope::inline sim

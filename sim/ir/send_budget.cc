@@ -117,7 +117,7 @@ class SendLimiter {
     }
   }
 
-  /// A receive needs its send, and a cell behind a wait the receive of the send that it waits for.
+  /// A receive needs its send, and a cell after a wait the receive of the send that it waits for.
   void add_edges(std::size_t rank) {
     std::uint32_t at = 0;
     std::vector<Cell> awaited;

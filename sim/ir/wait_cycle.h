@@ -8,8 +8,8 @@
 
 namespace bubblescope::inline sim {
 
-/// Pairs of a blocked instruction and the one it waits for. The awaited one is behind the next
-/// pair's blocked instruction in its lane, and the last pair's is behind the first's.
+/// Pairs of a blocked instruction and the one it waits for. The awaited one comes after the next
+/// pair's blocked instruction in its lane, and the last pair's after the first's.
 using WaitCycle = std::vector<std::pair<InstructionId, InstructionId>>;
 
 /// Instructions without a lane are reported as a link between two that have one. An instruction

@@ -30,7 +30,7 @@ struct SplitTimes {
 /// The time of a stage with `layers` layers that are alike.
 using TimeOfAlike = std::function<double(std::int32_t stage, std::int64_t layers)>;
 
-/// Adds layers that are alike, one after the other, to the stages behind those whose layers are
+/// Adds layers that are alike, one after the other, to the stages after those whose layers are
 /// fixed. Each goes to the stage that comes first in an order; no stage ever comes earlier by
 /// getting more layers, so only the stage on top of the queue needs to be judged again.
 class LayerFilling {

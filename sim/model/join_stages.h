@@ -15,7 +15,7 @@ struct JoinedTable {
 };
 
 /// Joins the stages of each group, which are neighbours; `groups` have all stages, in order. Work,
-/// updates and bytes of a group add up, in every replica, and its messages are those behind its
+/// updates and bytes of a group add up, in every replica, and its messages are those after its
 /// last stage. A group has input and weight gradients only if all its stages do: backwards are not
 /// halved. Noise, messages that are all alike and the time outside the pipeline stay as they are.
 ///

@@ -11,7 +11,7 @@ namespace {
 
 /// The time that full recomputation leaves out. PyTorch's checkpoints stop where the last tensor
 /// that the backward needs is there again (torch.utils.checkpoint, set_checkpoint_early_stop):
-/// before the network's last GEMM, the collective behind it and the residual. Of routed experts
+/// before the network's last GEMM, the collective after it and the residual. Of routed experts
 /// these are the grouped GEMM, the combination and half of the permutation, unless their outputs
 /// are needed to weigh them.
 double not_recomputed_time(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {

@@ -3,12 +3,12 @@
 //   F  context attn attn_reduce dispatch mlp combine mlp_reduce
 //   B  combine mlp mlp_w dispatch mlp_reduce attn attn_w context attn_reduce
 //
-// These are the parts of one layer, each behind the one before it. Those ending in _w are weight
+// These are the parts of one layer, each after the one before it. Those ending in _w are weight
 // gradients, for which no other part waits. Parts that a layer lacks are left out: dispatch and
 // combine without experts, the rest without a group of several ranks. The two collectives around
-// attention, or around the network, are one part behind it.
+// attention, or around the network, are one part after it.
 //
-// Before the first layer or behind the last are what only some stages have: embedding and head,
+// Before the first layer or after the last are what only some stages have: embedding and head,
 // weights gathered and gradients reduced over data ranks, sends that block, and `rest`: what the
 // host takes longer than the device, and gradients that a kernel of their own adds up. With full
 // recomputation a layer's backward begins with its forward: recompute, and its collectives.

@@ -39,7 +39,7 @@ StateBytes count_rank_states(const ModelOnDevices& on, const RankBuffers& buffer
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
 
 /// A placeholder for a schedule that has no order yet: stages are assigned to ranks in a loop, and
-/// so are the side stages behind them.
+/// so are the side stages after them.
 Schedule make_unordered_schedule(const Shape& shape, std::int32_t side_stages = 0);
 
 /// The same for schedules that read costs before they have an order.

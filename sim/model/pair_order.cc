@@ -18,7 +18,7 @@ struct KnownPairOrder {
   std::string_view words;  ///< of one layer: "B.combine F.attn | B.mlp ..."
 };
 
-/// Parts of models that stand before and behind a layer in every known order; most are in the first
+/// Parts of models that stand before and after a layer in every known order; most are in the first
 /// or the last layer of a stage alone.
 constexpr std::string_view kBeforeLayer =
     "F.gather B.gather F.embedding B.head B.recompute B.recompute_tensor B.recompute_context "

@@ -2,7 +2,7 @@
 //
 // It lists the parts of one layer of each op; the next layers follow in the same order. "F." stands
 // for the pair's forward, "B." for its backward. Each lane runs its parts in this order. No part
-// behind a barrier, "|", starts before all parts above it have ended.
+// after a barrier, "|", starts before all parts above it have ended.
 //
 //   "dualpipe"   compute  F.attn    | B.mlp B.mlp_w F.mlp   | B.attn B.attn_w |
 //                expert   B.combine | F.dispatch B.dispatch | F.combine       |
@@ -35,7 +35,7 @@ PairOrder parse_pair_order(const std::vector<std::string>& words);
 /// such as "series, ", which the caller takes as well.
 PairOrder find_pair_order(std::string_view name, std::string_view others = {});
 
-/// An order of the parts of a model's layer. What only some stages have stands before and behind
+/// An order of the parts of a model's layer. What only some stages have stands before and after
 /// the layer, except for parts that are listed. Throws Error as parse_pair_order does, and for
 /// names of no part of a model.
 PairOrder parse_model_order(const std::vector<std::string>& words);

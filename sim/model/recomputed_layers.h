@@ -39,7 +39,7 @@ struct RecomputedLayers {
     return method == RecomputeMethod::kBlock ? covered(layers) : (layers + number - 1) / number;
   }
   /// How many layers a backward holds whole beside what the stage has saved. Where B is whole,
-  /// layers behind a block have released as much when the first one of it is recomputed; where it
+  /// layers after a block have released as much when the first one of it is recomputed; where it
   /// is split, what I keeps for W is more.
   std::int64_t held_again(std::int64_t layers) const {
     if (method == RecomputeMethod::kUniform) return std::min(number, layers);

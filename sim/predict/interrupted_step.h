@@ -3,7 +3,7 @@
 // Until the others know of it, they continue as in a step without a loss. The lost rank's results
 // of this step are lost: its activations, and the gradients that it has added up but not yet
 // reduced. Its messages have arrived. Its peers repeat all of its micro-batches from their inputs,
-// which its neighbours have kept: activations of the stage before it, gradients of the stage behind
+// which its neighbours have kept: activations of the stage before it, gradients of the stage after
 // it. Nothing else is repeated. A message of an op that had ended when the rank died is not lost.
 //
 // As a Program: the job without the rank, whose peers begin with the ops that they have begun, and

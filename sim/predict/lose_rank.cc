@@ -82,7 +82,7 @@ Units take_turns(const Units& all, const LostRank& lost, std::int32_t peer) {
   return taken;
 }
 
-/// The ops of both, in the order of their times, behind the units of its own that a rank has begun.
+/// The ops of both, in the order of their times, after the units of its own that a rank has begun.
 RankOrder merge(const Units& own, const Units& taken, std::size_t begun) {
   const auto rest = own.begin() + static_cast<std::ptrdiff_t>(begun);
   Units all(own.begin(), rest);

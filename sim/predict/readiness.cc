@@ -61,7 +61,7 @@ std::vector<std::int64_t> find_memory(const ValidSchedule& schedule, const Progr
   return added;
 }
 
-/// The durations by which ranks choose. A serial reduction and the updates behind it follow all
+/// The durations by which ranks choose. A serial reduction and the updates after it follow all
 /// ops, whatever their order, and count as nothing.
 std::vector<Nanos> find_choice_durations(const ReadyInput& step) {
   std::vector<Nanos> durations = step.durations;

@@ -19,8 +19,8 @@ using SlowdownLaw = std::vector<double>;
 
 /// The time that a device takes besides its work.
 struct DeviceTraits {
-  double nanos_per_record = 0;  ///< on a stream, behind every event that it records
-  double nanos_per_wait = 0;    ///< on a stream, behind every event that it waits for
+  double nanos_per_record = 0;  ///< on a stream, after every event that it records
+  double nanos_per_wait = 0;    ///< on a stream, after every event that it waits for
   /// The clock of the multiprocessors at a time, of which 1 is the nominal one. Kernels follow it,
   /// copies do not. Empty: always 1.
   std::function<double(double nanos)> speed = {};

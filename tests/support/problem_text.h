@@ -7,7 +7,7 @@
 
 namespace bubblescope::tests {
 
-/// One per line, without a line end behind the last; empty for a legal schedule.
+/// One per line, without a line end after the last; empty for a legal schedule.
 inline std::string problems_of(const Schedule& schedule) {
   std::string text;
   for (const Problem& problem : validate(schedule))

@@ -46,7 +46,7 @@ TEST(DeviceClock, BlocksCanExpire) {
   EXPECT_DOUBLE_EQ(*clock.time_of(mark), 0);
 }
 
-// The event behind the first kernel is at 10 and takes 3, the wait 2: the second kernel ends at 25.
+// The event after the first kernel is at 10 and takes 3, the wait 2: the second kernel ends at 25.
 TEST(DeviceClock, EventsLeaveGapsBehindThem) {
   DeviceClock clock;
   clock.set_traits({3, 2, {}});

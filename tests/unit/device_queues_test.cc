@@ -93,7 +93,7 @@ bool has_queues(const traces::MeasuredStep& step) {
 }
 
 // The send lies in a buffer when the receiver waits for it, and the gradient's receive was launched
-// behind it.
+// after it.
 TEST(DeviceQueues, AMessageTravelsOnceBothEndsHaveStarted) {
   const traces::MeasuredStep step = assemble(Rank(0)
                                                  .op("0F0", {100, 200})
@@ -114,7 +114,7 @@ TEST(DeviceQueues, AMessageTravelsOnceBothEndsHaveStarted) {
   EXPECT_EQ(replay_error(step.program, step.timeline), 0);
 }
 
-/// 0F1 has been there since 300 µs, but its receiver launches the receive behind 1B0 and the send
+/// 0F1 has been there since 300 µs, but its receiver launches the receive after 1B0 and the send
 /// of that, which waits for nothing. `late` delays the receive beyond what it waits for.
 traces::MeasuredStep late_receive(int late) {
   return assemble(Rank(0)

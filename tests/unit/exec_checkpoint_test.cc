@@ -97,7 +97,7 @@ TEST(Checkpoint, AStateOfAnotherTrainingIsRefused) {
   EXPECT_THROW(same.stages().restore(longer), Error);
 }
 
-/// The offset behind the losses and the weights of the first stage, where its optimizer begins.
+/// The offset after the losses and the weights of the first stage, where its optimizer begins.
 std::size_t offset_of_optimizer(const exec::Blob& state) {
   exec::BlobReader reader(state);
   reader.read_all<double>();

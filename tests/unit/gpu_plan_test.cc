@@ -114,7 +114,7 @@ TEST(PlanStreams, NoRankIsEnqueuedFarAheadOfTheOthers) {
       durations.push_back(is_compute(instruction.op.kind) ? 100 : 1);
     const Timeline timeline = simulate(program, durations);
     Nanos latest = 0;
-    Nanos lag = 0;  // of what is enqueued behind what starts later
+    Nanos lag = 0;  // of what is enqueued after what starts later
     for (const InstructionId id : plan.order) {
       latest = std::max(latest, timeline.start[id]);
       lag = std::max(lag, latest - timeline.start[id]);

@@ -54,7 +54,7 @@ TEST(IdleGaps, FillTheStepTogetherWithTheOps) {
   }
 }
 
-// 1F1B on two ranks, F = B = 1 ms, messages 0.25 ms: rank 1 starts behind 0F0 and its message, at
+// 1F1B on two ranks, F = B = 1 ms, messages 0.25 ms: rank 1 starts after 0F0 and its message, at
 // 1.25; rank 0's first B waits for 1F0 (1.25 to 2.25), 1B0 (to 3.25) and its message (to 3.5). Of
 // that rank 0 computes 0F1 until 2; then waits 1.25 for the op and 0.25 for the message.
 TEST(IdleGaps, NameTheCauseAndItsTime) {

@@ -88,7 +88,7 @@ TEST(Messages, OneSlotOrOneGroupRemovesTheSmallestDeadlock) {
 }
 
 TEST(Messages, ADirectDeliveryNeedsNoSlot) {
-  // Without a slot 0SEND_F0 waits for 1RECV_F0, which is behind 1RECV_F1. With one slot F0 takes
+  // Without a slot 0SEND_F0 waits for 1RECV_F0, which comes after 1RECV_F1. With one slot F0 takes
   // it, and F1 is sent directly to its receive at the head.
   const Schedule crossed = traces::parse_schedule_text(kCrossed);
   EXPECT_EQ(eager_slots_needed(crossed), 1);

@@ -226,7 +226,7 @@ TEST(ModelParts, PairTheTurnsOfMegatron) {
 TEST(ModelParts, TakeAnOrderOfOnesOwn) {
   EXPECT_FALSE(parse_model_parts("series").pair_order);
   EXPECT_EQ(parse_model_parts("megatron").pair_order->name, "megatron");
-  // 8 parts stand before a layer and 7 behind it.
+  // 8 parts stand before a layer and 7 after it.
   EXPECT_EQ(parse_model_parts("F.attn,|,B.attn").pair_order->parts.size(), 2u + 8 + 7);
   EXPECT_EQ(parse_model_parts("F.embedding,F.attn,B.send").pair_order->parts.size(), 1u + 8 + 7);
   EXPECT_EQ(

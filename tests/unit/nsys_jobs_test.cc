@@ -70,7 +70,7 @@ class NsysJobs : public TemporaryFolder {
 };
 
 /// 1F1B whose forwards take 1.1 ms on one replica and, on the other, 1.1 ms and a tenth more on
-/// the stages behind the first, so that no op of either has the time of one of the other.
+/// the stages after the first, so that no op of either has the time of one of the other.
 RecordedStep record(Nanos forward, std::int32_t microbatches = 8) {
   UniformCost cost = uneven_cost(10'000);
   cost.forward = forward;
@@ -99,7 +99,7 @@ TEST_F(NsysJobs, ReplicasAreSortedByWhatComesBeforeWhat) {
         << step.label;
 }
 
-// A step's range also holds what runs behind the ops: an all-reduce and the optimizer, launched
+// A step's range also holds what runs after the ops: an all-reduce and the optimizer, launched
 // while the ops still run. Kernels inside the step's ops are not activities around them.
 TEST_F(NsysJobs, ActivitiesBehindTheOpsAreThoseOfTheirStep) {
   NsysEvents events = record_nsys(record(1'100'000), {NsysNames::kOps, 1});

@@ -50,7 +50,7 @@ TEST(ParseJson, RefusesWhatTheFullParserRefuses) {
     EXPECT_THROW(traces::parse_json(text, "f"), Error) << text;
 }
 
-// A duration is exact in decimal: numbers with up to 8 digits behind the point, of which the last
+// A duration is exact in decimal: numbers with up to 8 digits after the point, of which the last
 // two decide how nanoseconds are rounded.
 TEST(ParseJson, RoundsNumbersToNanosecondsAsTextIs) {
   std::mt19937_64 random(5);

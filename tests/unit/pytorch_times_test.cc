@@ -37,7 +37,7 @@ TEST(EarlyStop, LeavesOutTheLastProductAndTheResidual) {
   EXPECT_NEAR(recomputation(on, 0), forward, 1e-6 * forward);
 }
 
-// The collective behind the last product is half of the all-reduce around the network.
+// The collective after the last product is half of the all-reduce around the network.
 TEST(EarlyStop, LeavesOutTheLastCollective) {
   ModelOnDevices on = in_pytorch("llama3-70b", "h100");
   on.parallel.tensor = 8;

@@ -72,7 +72,7 @@ TEST(SendBudget, MovesTheOldestWaitInFrontOfTheSendThatIsOneTooMany) {
 TEST(SendBudget, CountsBothDirectionsTogether) {
   const ValidSchedule schedule = schedule_of("0F0 0F1 0B0 0B1 | 1F0 1F1 1B0 1B1 | 2F0 2F1 2B0 2B1");
   // The middle rank's third send is that of a gradient; the oldest of its two sends is 1SEND_F0,
-  // for which it has waited behind 1B0 already.
+  // for which it has waited after 1B0 already.
   EXPECT_EQ(text_of({make_awaited_lists(schedule, ReceivePosting::kAsap, 2)[1]}),
             "1RECV_F0 1F0 1SEND_F0 1RECV_F1 1F1 1SEND_F1 1RECV_B0 1B0 1WAIT_SEND_F0 1SEND_B0 "
             "1RECV_B1 1B1 1WAIT_SEND_F1 1SEND_B1 1WAIT_SEND_B0 1WAIT_SEND_B1\n");

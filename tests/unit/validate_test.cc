@@ -111,7 +111,7 @@ TEST(Validate, BlamesTheHalvesOfAPairThatAnotherOpParts) {
   EXPECT_EQ(problems_of(schedule), "0F0" + without + "\n0B0" + without);
   EXPECT_EQ(validate(schedule)[0].position, 0);
   EXPECT_EQ(validate(schedule)[1].position, 2);
-  ops[1].pairing = Pairing::kFirst;  // which has its other half behind it
+  ops[1].pairing = Pairing::kFirst;  // which has its other half after it
   EXPECT_EQ(problems_of(schedule), "0F0" + without);
   ops[3].pairing = Pairing::kFirst;
   EXPECT_EQ(problems_of(schedule), "0F0" + without + "\n0B1" + without);

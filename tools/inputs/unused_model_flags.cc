@@ -47,7 +47,7 @@ bool has_other_zero_stage(const ModelOptions& options) {
   return options.zero_stage && runtime != nullptr && *options.zero_stage != runtime->zero_stage;
 }
 
-/// Why reductions take the same time beside compute and behind it; null where they do not.
+/// Why reductions take the same time beside compute and after it; null where they do not.
 const char* find_same_reductions(const ModelOnDevices& on, std::span<const PredictedOps> steps) {
   if (count_copies(on.parallel) == 1) return kOneCopy;
   if (on.parallel.zero_stage > 1)

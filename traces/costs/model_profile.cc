@@ -232,7 +232,7 @@ class GraphReader {
   std::size_t edges_ = 0;
 };
 
-/// The size of the messages behind a stage; empty where the table does not give it.
+/// The size of the messages after a stage; empty where the table does not give it.
 std::optional<Bytes> sent_by(const StageEntry& stage, const CostTable& costs) {
   if (stage.message_bytes || costs.message.bytes == 0) return stage.message_bytes;
   return costs.message.bytes;

@@ -53,7 +53,7 @@ class JsonWriter {
   /// The shortest form that reads back as the same double: "4" where value() writes "4.0".
   JsonWriter& shortest(double value);
 
-  /// A number with this many digits behind its point.
+  /// A number with this many digits after its point.
   JsonWriter& fixed(double value, int digits);
 
   /// Appends a text that is json already.

@@ -133,7 +133,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
   /// The lists and objects that are still open, from the root to the innermost. Only the innermost
   /// one grows, so none of them moves before it is closed.
   std::vector<Json*> open_;
-  Json* member_ = nullptr;  ///< the value behind the last key
+  Json* member_ = nullptr;  ///< the value after the last key
   std::optional<std::string> repeated_;
 };
 

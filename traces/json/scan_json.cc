@@ -195,7 +195,7 @@ class Scanner {
     while (at_ != end_ && is_digit(*at_)) ++at_;
   }
 
-  /// Moves behind the closing quote. Notes in is_plain_ whether the text is what it means.
+  /// Moves past the closing quote. Notes in is_plain_ whether the text is what it means.
   bool skip_string() {
     const char* const begin = at_++;
     is_plain_ = true;

@@ -198,7 +198,7 @@ struct TimedDrafts {
   Corrections corrections = {};
 };
 
-/// Times the drafts, behind the steps that are assembled, and finds the activities around them.
+/// Times the drafts, after the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
   StepExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
@@ -216,7 +216,7 @@ TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankN
   return timed;
 }
 
-/// Assembles single ops, behind the steps that are whole. `missing_ranks` says which ranks have no
+/// Assembles single ops, after the steps that are whole. `missing_ranks` says which ranks have no
 /// trace, if that is known.
 AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
                             const std::optional<std::string>& missing_ranks) {
@@ -259,7 +259,7 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
   return settled;
 }
 
-/// Assembles single ops behind the steps that are whole.
+/// Assembles single ops after the steps that are whole.
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);

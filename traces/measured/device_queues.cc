@@ -153,7 +153,7 @@ class QueueBuilder {
     }
   }
 
-  /// Keeps a kernel behind what it waited for and before what waited for it, as clocks are inexact.
+  /// Keeps a kernel after what it waited for and before what waited for it, as clocks are inexact.
   /// A step lasts from its first op to its last: what a kernel waits beside that is not in it.
   void place(Kernel& kernel) {
     Nanos start = std::clamp(kernel.span.start, extent_.start, extent_.end);

@@ -1,11 +1,11 @@
-// Messages in the queues of devices. A kernel that carries messages starts behind the kernel before
-// it in its stream and behind the ops that were launched before it, and ends when all its messages
+// Messages in the queues of devices. A kernel that carries messages starts after the kernel before
+// it in its stream and after the ops that were launched before it, and ends when all its messages
 // are there. So a message may wait for others that have nothing to do with it:
 //
 //   rank 0   |= 0F0 =|= 0F1 =|
 //     queue          [SEND_F0][SEND_F1          ]
 //   rank 1                     |= 1F0 =|
-//     queue   [RECV_F0       ] [SEND_F0][RECV_F1]     RECV_F1 was launched behind 1SEND_F0
+//     queue   [RECV_F0       ] [SEND_F0][RECV_F1]     RECV_F1 was launched after 1SEND_F0
 //
 // A message is in transit from the time when the kernels at both ends, and those that these wait
 // for, have started, until the receiving kernel ends. A send that has ended before its receiver

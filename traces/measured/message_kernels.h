@@ -32,13 +32,13 @@ std::optional<MessageKernel> find_only_kernel(const std::vector<MessageKernel>& 
                                               const TimeSpan& range);
 
 /// The messages of ops that one stage per rank runs, where no annotation names a message: a send
-/// carries the result of the op before it, and a receive the input of the op behind it. Where
+/// carries the result of the op before it, and a receive the input of the op after it. Where
 /// several kernels lie between two ops, these are the nearest. Ops without a device have none.
 std::vector<ObservedOp> infer_messages(const std::vector<MessageKernel>& kernels,
                                        const std::vector<ObservedOp>& ops);
 
 /// Lets every op end with the work that the message of its result waited for: a reduction of
-/// gradients behind the last backward (DDP) runs on a stream of its own, but is done before the
+/// gradients after the last backward (DDP) runs on a stream of its own, but is done before the
 /// backward returns, and so before its gradient leaves.
 std::vector<ObservedOp> extend_to_results(std::vector<ObservedOp> ops,
                                           const ProfileActivity& activity);

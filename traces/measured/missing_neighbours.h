@@ -2,7 +2,7 @@
 // Systems' recordings of Megatron-LM and DeepSpeed.
 //
 // At least one of all messages between two neighbours finds its receiver waiting, and arrives after
-// the time that it travels. Behind a missing rank, each comes later by at least an op of that rank:
+// the time that it travels. After a missing rank, each comes later by at least an op of that rank:
 // forwards by a forward, backwards by a backward. The two delays are added, so that clocks that are
 // apart do not matter. And where no one sends a gradient to the last rank, it does not wait before
 // its first backward.

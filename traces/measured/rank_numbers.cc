@@ -110,7 +110,7 @@ std::optional<std::int32_t> find_rank_count(const StagesByRank& known) {
   return {};
 }
 
-/// The number of ranks with those behind the last that is known, where files state it: they must
+/// The number of ranks with those after the last that is known, where files state it: they must
 /// mean ranks of this pipeline.
 std::int32_t count_ranks(const ObservedTrace& trace, std::int32_t known) {
   std::int64_t count = known;
@@ -118,7 +118,7 @@ std::int32_t count_ranks(const ObservedTrace& trace, std::int32_t known) {
   return static_cast<std::int32_t>(count - known <= kMaxMissing ? count : known);
 }
 
-/// Adds the ranks behind the last.
+/// Adds the ranks after the last.
 RankNumbers add_last_ranks(RankNumbers numbers, const std::vector<std::int32_t>& stated,
                            const ObservedTrace& trace) {
   if (numbers.of_recorder != stated || !are_distinct(stated)) return numbers;

@@ -12,8 +12,8 @@
 //
 // In goal, compute ops run on cpu 0 and messages on cpu 1, so that a message leaves while its rank
 // computes. The original LogGOPSim starts an op when its own cpu is free and forgets when the ops
-// of other cpus end, so goal-one-cpu has all jobs on cpu 0. There the op behind a send waits for
-// it; it takes no time with -o 0, and would be late behind the op. A receive is posted after the op
+// of other cpus end, so goal-one-cpu has all jobs on cpu 0. There the op after a send waits for
+// it; it takes no time with -o 0, and would be late after the op. A receive is posted after the op
 // before its consumer, because both programs search their posted receives one by one. Both have a
 // single latency, so all messages must take the same time.
 #include <fmt/compile.h>
@@ -74,7 +74,7 @@ void append_send_order(fmt::memory_buffer& out, const std::vector<RankJob>& jobs
     next_op[at] = is_message(jobs[at].kind) ? next_op[at + 1] : at;
   for (std::size_t at = 0; at < jobs.size(); ++at) {
     if (jobs[at].kind != JobKind::kSend) continue;
-    std::size_t after = 0;  // behind all that the send waits for
+    std::size_t after = 0;  // after all that the send waits for
     bool follows_ops = true;
     for (const std::uint32_t awaited : jobs[at].waits_for) {
       after = std::max<std::size_t>(after, awaited + 1);

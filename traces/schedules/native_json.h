@@ -12,7 +12,7 @@ namespace bubblescope::traces {
 /// Reads a "bubblescope-schedule/1" object. Throws Error with the JSON pointer of the first fault.
 Schedule read_schedule_object(const JsonNode& node);
 
-/// Writes such an object; no line end behind it.
+/// Writes such an object; no line end after it.
 void write_schedule_object(JsonWriter& json, const Schedule& schedule);
 
 }  // namespace bubblescope::traces

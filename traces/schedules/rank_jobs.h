@@ -18,7 +18,7 @@ inline bool is_message(JobKind kind) { return kind == JobKind::kSend || kind == 
 
 struct RankJob {
   JobKind kind = JobKind::kWork;
-  Op op;                  ///< for a gap, the op behind it
+  Op op;                  ///< for a gap, the op after it
   std::int32_t lane = 0;  ///< the lane within its rank, the compute lane first; messages have none
   std::int32_t peer = 0;  ///< for a message, the other rank
   std::uint32_t tag = 0;  ///< for a message, the same at both ends and unique

@@ -20,7 +20,7 @@ __global__ void short_causal_softmax_kernel(Value* target, int rows, int columns
   Value* const row = target + static_cast<std::int64_t>(at) * columns;
   const int count = columns - period + at % period + 1;
   const auto column_of = [lane](int chunk) { return (chunk * kWarp + lane) * kCount; };
-  float scores[kChunks][kCount];  // times log2(e), and -infinity behind the diagonal
+  float scores[kChunks][kCount];  // times log2(e), and -infinity after the diagonal
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     Chunk<kCount, Value> loaded{};
     if (column_of(chunk) < count) loaded = load_chunk<kCount>(row + column_of(chunk));

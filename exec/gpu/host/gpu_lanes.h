@@ -32,7 +32,7 @@ class GpuLanes {
   /// the one before it needs no such event: it starts when that one ends. Returns the stream for
   /// the work. Call in the Program's order.
   void* start(InstructionId id, bool is_held_back) { return start(id, is_held_back, false); }
-  /// Enqueues the end event behind the work.
+  /// Enqueues the end event after the work.
   void end(InstructionId id) { end(id, false); }
 
   /// Captures the instructions in a graph, which can be launched on the first stream.

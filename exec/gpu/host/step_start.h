@@ -1,5 +1,5 @@
 // The common start of a step on all devices: a gate that holds each device back until the step is
-// enqueued, and behind it the zero event from which the device's times count.
+// enqueued, and after it the zero event from which the device's times count.
 #pragma once
 
 #include <vector>

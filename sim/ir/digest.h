@@ -19,7 +19,8 @@ std::uint64_t digest(std::string_view bytes, std::uint64_t before = 0);
 template <class Values>
 std::uint64_t digest_values(const Values& values, std::uint64_t before = 0) {
   using Element = typename Values::value_type;
-  static_assert(std::has_unique_object_representations_v<Element> || std::is_same_v<Element, float>);
+  static_assert(std::has_unique_object_representations_v<Element> ||
+                std::is_same_v<Element, float>);
   return digest({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Element)},
                 before);
 }

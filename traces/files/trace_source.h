@@ -20,6 +20,8 @@ struct TraceSource {
   bool has_only_sent_messages = false;
   /// Ops and messages without a length took no time; elsewhere their times were lost.
   bool has_true_zeros = false;
+  /// Every file numbers its processes anew, so that the same number says nothing across files.
+  bool numbers_files_apart = false;
 };
 
 }  // namespace bubblescope::traces

@@ -205,7 +205,7 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
 
 ObservedTrace tell_files_apart(ObservedTrace trace) {
   const std::set<std::string> files = files_of(trace);
-  if (trace.source != "chrome" || trace.ops.empty() || files.size() < 2) return trace;
+  if (!trace.source.numbers_files_apart || trace.ops.empty() || files.size() < 2) return trace;
   if (std::all_of(trace.recorders.begin(), trace.recorders.end(), is_process))
     rank_processes_of_files(trace, files);
   if (std::optional<std::string> single = describe_single_stage(trace, files.size()))

@@ -81,7 +81,7 @@ class Reader {
   }
 
   ObservedTrace read() && {
-    trace_.source = {.name = "chrome", .has_only_sent_messages = true};
+    trace_.source = {.name = "chrome", .has_only_sent_messages = true, .numbers_files_apart = true};
     number_replicas();
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);

@@ -28,9 +28,10 @@ void read_whole(std::string_view text) {
 
 void read_log(std::string_view text) {
   if (!traces::is_timer_log(text)) return;
-  const traces::TimerLog log = traces::read_timer_log(text, "fuzz");
-  traces::write_timer_log_text(log);
-  traces::write_timer_log_json(log);
+  for (const traces::TimerLog& log : traces::read_timer_logs(text, "fuzz")) {
+    traces::write_timer_log_text(log);
+    traces::write_timer_log_json(log);
+  }
 }
 
 void read_rules(std::string_view text) {

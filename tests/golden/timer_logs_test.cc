@@ -48,6 +48,44 @@ TEST_F(TimerLogs, AreReportedOneAfterAnother) {
             "bubblescope-timers/1");
 }
 
+// The times of one rank say nothing of the others, and those of one iteration nothing of others.
+TEST_F(TimerLogs, StateOnlyWhatTheirLinesSay) {
+  const std::string iteration = "iteration 9/ 99 | elapsed time per iteration (ms): ";
+  traces::write_file(path("old.log"), iteration +
+                                          "430.0 |\ntime (ms) | forward-compute: 53.79 | "
+                                          "backward-compute: 138.84 | optimizer: 49.42\n");
+  const CommandOutcome outcome = analyze(path("old.log"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("Megatron-LM prints"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("which the log does not name"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.output.find("Every rank"), std::string::npos) << outcome.output;
+  const auto report = nlohmann::json::parse(analyze(path("old.log") + " --format json").output);
+  EXPECT_EQ(report["source"], "megatron");
+  EXPECT_TRUE(report["outside_compute"].is_null());
+  EXPECT_EQ(report["timers"][0]["is_of_all_ranks"], false);
+  traces::write_file(path("restart.log"), traces::read_file(path("first.log")) + iteration +
+                                              "4000.0 |\n" + iteration + "4000.0 |\n");
+  EXPECT_NE(analyze(path("restart.log")).output.find("22.0 to 40.0 %"), std::string::npos);
+}
+
+TEST_F(TimerLogs, SayThatReportsAreCut) {
+  const std::string begin = "elapsed time per iteration (ms): 1000.0 |\n";
+  const std::string forward =
+      "times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 310.00\n";
+  const std::string backward = "  backward-compute:\n     rank  0: 200.00\n";
+  const std::string warning = "x.py:77: UserWarning: something\n  warnings.warn(\n";
+  traces::write_file(path("cut.log"), begin + forward + backward);
+  const CommandOutcome cut = analyze(path("cut.log"));
+  EXPECT_EQ(cut.output.find("Every rank"), std::string::npos) << cut.output;
+  EXPECT_NE(cut.output.find("1 report without a share"), std::string::npos) << cut.output;
+  traces::write_file(path("all.log"),
+                     begin + forward + backward + warning + "     rank  1: 620.00\n");
+  const CommandOutcome all = analyze(path("all.log"));
+  EXPECT_NE(all.output.find("Every rank in the log spends 7.0 to 70.0 %"), std::string::npos)
+      << all.output;
+}
+
 TEST_F(TimerLogs, AreNotMixedWithTraces) {
   for (const auto& paths :
        {path("first.log") + " " + path("run.json"), path("run.json") + " " + path("first.log")}) {

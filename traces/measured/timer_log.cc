@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <utility>
@@ -12,19 +13,38 @@
 #include "sim/ir/number.h"
 #include "sim/ir/quantile.h"
 #include "traces/files/quote.h"
+#include "traces/measured/log_prefix.h"
+#include "traces/measured/timer_fields.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-constexpr std::string_view kMinMax = "(min, max) time across ranks (ms):";
-constexpr std::string_view kMax = "max time across ranks (ms):";
-constexpr std::string_view kAll = "times across ranks (ms):";
-constexpr std::string_view kDeepSpeed = "time (ms) |";
-constexpr std::string_view kElapsed = "elapsed time per iteration (ms):";
-constexpr std::string_view kElapsedSeconds = "iter time (s):";  // DeepSpeed's
-constexpr const char* kTrainBatch = "train_batch";              // one of its timers
+/// A report of timers begins with a line that says over which ranks they are.
+enum class Block : std::uint8_t { kNone, kRange, kLargest, kEveryRank };
+
+constexpr std::array<std::pair<std::string_view, Block>, 3> kHeaders{{
+    {"(min, max) time across ranks (ms):", Block::kRange},
+    {"max time across ranks (ms):", Block::kLargest},
+    {"times across ranks (ms):", Block::kEveryRank},
+}};
+constexpr std::string_view kPrinted = "time (ms) |";  // timers of one rank in one line
+
+/// The time of an iteration.
+struct ElapsedMark {
+  std::string_view text;
+  std::string_view line_begin;  ///< how the message around it begins
+  double ms = 1;                ///< one unit of its number
+};
+constexpr ElapsedMark kPipeline{"iter time (s):", "steps:", 1000};  // DeepSpeed's pipelines alone
+constexpr std::array kElapsed{
+    ElapsedMark{"elapsed time per iteration (ms):", "iteration"},
+    ElapsedMark{"elapsed_time_per_iteration_ms=", "iteration"},
+    kPipeline,
+};
+constexpr std::string_view kTrainBatch = "train_batch";  // a timer of DeepSpeed
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// The values of one timer, one per report.
 struct Values {
@@ -37,161 +57,298 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : quantile(std::move(values), 50);
 }
 
-/// Launchers may put a rank before every line: "[default7]:" (torchrun), "12: " (srun -l).
-std::string_view without_launcher(std::string_view line) {
-  const auto is_word = [](std::string_view text, bool letters) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [letters](char letter) {
-      const auto sign = static_cast<unsigned char>(letter);
-      return letters ? std::isalnum(sign) != 0 : std::isdigit(sign) != 0;
-    });
-  };
-  const std::size_t colon = line.find(':');
-  if (colon == line.npos) return line;
-  const std::string_view before = line.substr(0, colon);
-  const bool in_brackets = before.starts_with('[') && before.ends_with(']') && before.size() > 2;
-  if (in_brackets ? is_word(before.substr(1, before.size() - 2), true) : is_word(before, false))
-    return strip(line.substr(colon + 1));
-  return line;
+/// All that one writer printed.
+struct Writer {
+  Block block = Block::kNone;
+  bool is_interrupted = false;  ///< another line stood amid the block
+  TimerReport report;
+  std::string timer;                   ///< whose ranks are being listed
+  std::int32_t last_rank = -1;         ///< in that list
+  std::optional<double> iteration_ms;  ///< of the last iteration, until a report takes it
+  std::vector<double> elapsed;
+  std::map<std::string, Values> of_all_ranks;
+  std::map<std::string, Values> of_printing_ranks;
+  TimerShares shares;
+  bool is_megatron = false;
+  bool is_deepspeed = false;
+  bool is_pipeline = false;  ///< of DeepSpeed
+};
+
+void close_report(Writer& writer) {
+  writer.shares.add(writer.report);
+  writer.report = {};
+  writer.block = Block::kNone;
+  writer.is_interrupted = false;
+  writer.timer.clear();
+}
+
+LoggedTimer summarize(const std::string& name, const Values& values, bool is_of_all_ranks) {
+  LoggedTimer timer{name, {}, median(values.max), {}, is_of_all_ranks};
+  if (!values.min.empty()) timer.min_ms = median(values.min);
+  for (const auto& [rank, of_rank] : values.by_rank) {
+    const double time = median(of_rank);
+    timer.min_ms = timer.by_rank.empty() ? time : std::min(*timer.min_ms, time);
+    timer.max_ms = timer.by_rank.empty() ? time : std::max(timer.max_ms, time);
+    timer.by_rank[rank] = time;
+  }
+  return timer;
+}
+
+std::size_t count_reports(const Values& values) {
+  std::size_t count = values.max.size();
+  for (const auto& [_, of_rank] : values.by_rank) count = std::max(count, of_rank.size());
+  return count;
+}
+
+/// DeepSpeed's timer of whole iterations, where nothing else tells their time. In a pipeline it may
+/// be a sum as well.
+std::vector<double> find_train_batches(const Writer& writer) {
+  const auto found = writer.of_printing_ranks.find(std::string(kTrainBatch));
+  if (found == writer.of_printing_ranks.end() || writer.is_pipeline) return {};
+  const Values& values = found->second;
+  return values.by_rank.empty() ? values.max : values.by_rank.begin()->second;
+}
+
+/// Whether DeepSpeed's timers are longer than what they are parts of.
+bool exceeds_iteration(const TimerLog& log) {
+  return log.iteration_ms &&
+         std::any_of(log.timers.begin(), log.timers.end(), [&](const LoggedTimer& timer) {
+           return !timer.is_of_all_ranks && timer.name != kTrainBatch &&
+                  timer.max_ms > *log.iteration_ms;
+         });
+}
+
+TimerLog summarize(const Writer& writer, const std::string& name, const std::string& file) {
+  TimerLog log;
+  log.file = file;
+  log.writer = name;
+  log.is_megatron = writer.is_megatron;
+  log.is_deepspeed = writer.is_deepspeed;
+  for (const bool is_of_all_ranks : {true, false})
+    for (const auto& [timer, values] :
+         is_of_all_ranks ? writer.of_all_ranks : writer.of_printing_ranks) {
+      log.timers.push_back(summarize(timer, values, is_of_all_ranks));
+      log.reports = std::max(log.reports, count_reports(values));
+    }
+  const double iteration =
+      median(writer.elapsed.empty() ? find_train_batches(writer) : writer.elapsed);
+  if (iteration > 0) log.iteration_ms = iteration;
+  log.sums_steps = log.is_deepspeed && (writer.is_pipeline || exceeds_iteration(log));
+  log.outside = writer.shares.find_range();
+  log.ranks = writer.shares.find_ranks();
+  log.unfit_reports = writer.shares.unfit();
+  return log;
 }
 
 class Reader {
  public:
-  Reader(std::string_view text, const std::string& file) : text_(text) { log_.file = file; }
+  Reader(std::string_view text, const std::string& file) : file_(file), text_(text) {
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+    if (text_.find('\x1b') == text_.npos) return;
+    plain_ = remove_colours(text_);
+    text_ = plain_;
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
 
-  TimerLog read() && {
+  std::vector<TimerLog> read() && {
+    const bool has_newlines = text_.find('\n') != text_.npos;
     while (!text_.empty()) {
-      const std::size_t end = std::min(text_.find('\n'), text_.size());
-      ++line_;
-      take(without_launcher(strip(text_.substr(0, end))));
+      const std::size_t end = std::min(text_.find_first_of("\r\n"), text_.size());
+      if (const std::string_view line = strip(text_.substr(0, end)); !line.empty()) take(line);
+      // Progress bars return to the beginning of a line that goes on.
+      if (end < text_.size() && (text_[end] == '\n' || !has_newlines)) ++line_;
       text_.remove_prefix(std::min(text_.size(), end + 1));
     }
-    for (auto& [name, values] : values_) finish(name, values);
-    if (elapsed_.empty())
-      if (const auto batch = values_.find(kTrainBatch); batch != values_.end())
-        elapsed_ = batch->second.max;
-    if (const double iteration = median(elapsed_); iteration > 0) log_.iteration_ms = iteration;
-    return std::move(log_);
+    std::vector<TimerLog> logs;
+    for (auto& [name, writer] : writers_) {
+      close_report(writer);
+      TimerLog log = summarize(writer, name, file_);
+      if (!log.timers.empty()) logs.push_back(std::move(log));
+    }
+    return logs;
   }
 
  private:
-  enum class Block : std::uint8_t { kNone, kRange, kLargest, kEveryRank };
-
   void take(std::string_view line) {
-    if (const std::size_t at = line.find(kElapsed); at != line.npos)
-      elapsed_.push_back(leading_number(line.substr(at + kElapsed.size())));
-    if (const std::size_t at = line.find(kElapsedSeconds); at != line.npos)
-      elapsed_.push_back(1000 * leading_number(line.substr(at + kElapsedSeconds.size())));
-    if (const std::size_t at = line.find(kDeepSpeed); at != line.npos)
-      return take_deepspeed(line.substr(at + kDeepSpeed.size()));
-    if (line.ends_with(kMinMax)) {
-      block_ = Block::kRange;
-    } else if (line.ends_with(kAll)) {
-      block_ = Block::kEveryRank;
-    } else if (line.ends_with(kMax)) {
-      block_ = Block::kLargest;
-    } else if (block_ != Block::kNone && !take_timer(line)) {
-      block_ = Block::kNone;
+    take_iteration(line);
+    if (const std::size_t at = line.find(kPrinted); at != line.npos)
+      return take_printed(line.substr(0, at), line.substr(at + kPrinted.size()));
+    for (const auto& [header, block] : kHeaders) {
+      const std::size_t at = line.find(header);
+      if (at == line.npos) continue;
+      open_ = &writers_[read_prefix(line.substr(0, at)).writer];
+      close_report(*open_);
+      open_->block = block;
+      open_->report.iteration_ms = std::exchange(open_->iteration_ms, std::nullopt);
+      open_->is_megatron = true;
+      line.remove_prefix(at + header.size());
+      if (!line.empty()) take_timers(line, open_);
+      return;
+    }
+    // A foreign line: another process may print in the midst of a report.
+    if (open_ != nullptr) take_timers(line, nullptr);
+  }
+
+  void take_iteration(std::string_view line) {
+    if (const std::optional<std::size_t> begin = find_iteration(line))
+      begin_iteration(line.substr(0, *begin));
+    for (const ElapsedMark& mark : kElapsed) {
+      const std::size_t at = line.find(mark.text);
+      if (at == line.npos) continue;
+      Writer& writer = begin_iteration(line.substr(0, std::min(line.find(mark.line_begin), at)));
+      const std::string_view value = strip(line.substr(at + mark.text.size()));
+      if (value.find(' ') == value.npos) continue;  // the line is cut
+      writer.iteration_ms = mark.ms * read_leading(value);
+      writer.elapsed.push_back(*writer.iteration_ms);
+      writer.is_pipeline = writer.is_pipeline || mark.text == kPipeline.text;
     }
   }
 
-  /// "forward-compute ......: (310.02, 402.11)"; false for any other line.
-  bool take_timer(std::string_view line) {
-    const std::size_t colon = line.rfind(':');
-    if (colon == line.npos || colon == 0) return false;
-    std::string_view name = strip(line.substr(0, colon));
-    const std::string_view value = strip(line.substr(colon + 1));
-    name = strip(name.substr(0, name.find_last_not_of('.') + 1));
-    if (block_ == Block::kEveryRank) return take_rank(name, value);
-    if (name.empty() || name.find(' ') != name.npos || value.empty()) return false;
-    if (block_ == Block::kLargest && !parse_number<double>(value)) return false;
-    Values& values = values_[std::string(name)];
-    if (block_ == Block::kLargest) {
-      values.max.push_back(whole_number(value));
-      return true;
-    }
-    const std::size_t comma = value.find(',');
-    if (!value.starts_with('(') || !value.ends_with(')') || comma == value.npos) return false;
-    values.min.push_back(whole_number(value.substr(1, comma - 1)));
-    values.max.push_back(whole_number(value.substr(comma + 1, value.size() - comma - 2)));
-    if (values.min.back() > values.max.back())
-      throw Error(
-          fmt::format("{}:{}: {} has a minimum over its maximum; correct or remove the line",
-                      log_.file, line_, quote(value)));
-    return true;
-  }
-
-  bool take_rank(std::string_view name, std::string_view value) {
-    if (value.empty()) {
-      timer_ = std::string(name);
-      return !timer_.empty() && timer_.find(' ') == timer_.npos;
-    }
-    if (!name.starts_with("rank") || timer_.empty()) return false;
-    const auto rank = parse_number<std::int32_t>(strip(name.substr(4)));
-    if (!rank || *rank < 0) return false;
-    values_[timer_].by_rank[*rank].push_back(whole_number(value));
-    return true;
+  Writer& begin_iteration(std::string_view head) {
+    Writer& writer = writers_[read_prefix(head).writer];
+    close_report(writer);
+    writer.iteration_ms.reset();
+    return writer;
   }
 
   /// "fwd: 6567.66 | bwd: 17950.35"
-  void take_deepspeed(std::string_view rest) {
-    log_.is_deepspeed = true;
+  void take_printed(std::string_view head, std::string_view rest) {
+    Writer& writer = writers_[read_prefix(head).writer];
+    const std::optional<std::int32_t> rank = find_printing_rank(head);
+    bool is_deepspeed = rank.has_value();
+    bool is_megatron = false;
     while (!rest.empty()) {
-      const std::string_view field = strip(rest.substr(0, rest.find('|')));
-      rest.remove_prefix(
-          std::min(rest.size(), rest.find('|') == rest.npos ? rest.size() : rest.find('|') + 1));
+      const std::size_t end = std::min(rest.find('|'), rest.size());
+      const std::string_view field = rest.substr(0, end);
+      rest.remove_prefix(std::min(rest.size(), end + 1));
       const std::size_t colon = field.find(':');
       if (colon == field.npos) continue;
-      Values& values = values_[std::string(strip(field.substr(0, colon)))];
-      values.min.push_back(leading_number(field.substr(colon + 1)));
-      values.max.push_back(values.min.back());
+      const std::string_view name = strip(field.substr(0, colon));
+      is_deepspeed = is_deepspeed || is_name_of_deepspeed(name);
+      is_megatron = is_megatron || name == "forward-compute" || name == "backward-compute";
+      writer.is_pipeline = writer.is_pipeline || is_name_of_pipeline(name);
+      Values& values = writer.of_printing_ranks[std::string(name)];
+      const double time = read_leading(field.substr(colon + 1));
+      if (rank) {
+        values.by_rank[*rank].push_back(time);
+      } else {
+        values.min.push_back(time);
+        values.max.push_back(time);
+      }
+    }
+    is_megatron = is_megatron || !is_deepspeed;
+    writer.is_megatron = writer.is_megatron || is_megatron;
+    writer.is_deepspeed = writer.is_deepspeed || !is_megatron;
+  }
+
+  /// Takes what the line has of the open reports: `known` is the writer where that is certain.
+  void take_timers(std::string_view line, Writer* known) {
+    std::optional<TimerField> field = find_range_field(line);
+    if (field) {
+      Writer* const writer = find_open(*field, Block::kRange, known);
+      for (; writer != nullptr && field; field = find_range_field(line)) {
+        take_range(*writer, *field);
+        line.remove_prefix(static_cast<std::size_t>(field->value.end() - line.begin()));
+      }
+    } else if ((field = find_rank_field(line))) {
+      if (Writer* const writer = find_open(*field, Block::kEveryRank, known))
+        take_rank(*writer, *field);
+    } else if ((field = find_number_field(line))) {
+      Writer* const writer = find_open(*field, Block::kLargest, known);
+      if (writer != nullptr && (field->has_dots || !writer->is_interrupted)) {
+        const double time = read_number(field->value);
+        if (!is_whole_time(field->value)) writer->report.is_garbled = true;
+        writer->of_all_ranks[std::string(field->name)].max.push_back(time);
+        put(*writer, *field, {0, time});
+      }
+    } else if ((field = find_name_field(line))) {
+      // A launcher names the writers of empty lines too.
+      if (writers_.contains(std::string(field->name) + ":")) return;
+      if (Writer* const writer = find_open(*field, Block::kEveryRank, known)) {
+        writer->report.add_name(field->name);
+        writer->timer = std::string(field->name);
+        writer->last_rank = -1;
+      }
+    } else {
+      open_->is_interrupted = true;
+      if ((field = find_cut_field(line)))
+        for (const Block block : {Block::kRange, Block::kLargest})
+          if (Writer* const writer = find_open(*field, block, known))
+            writer->report.is_garbled = true;
     }
   }
 
-  double leading_number(std::string_view text) const {
-    text = strip(text);
-    return whole_number(text.substr(0, text.find_first_of(" |\t")));
+  /// The writer of a line whose report it belongs to. Loggers put their names before the first line
+  /// of a message alone, so that the others belong to the last report.
+  Writer* find_open(const TimerField& field, Block block, Writer* known) {
+    if (known != nullptr) return known->block == block ? known : nullptr;
+    const std::string name = read_prefix(field.head).writer;
+    const auto own = writers_.find(name);
+    if (own != writers_.end() && own->second.block == block) return &own->second;
+    return name.empty() && open_->block == block ? open_ : nullptr;
   }
 
-  double whole_number(std::string_view text) const {
+  void take_range(Writer& writer, const TimerField& field) {
+    const std::string_view text = field.value;
+    const std::size_t comma = text.find(',');
+    const double least = read_number(text.substr(1, comma - 1));
+    const double most = read_number(text.substr(comma + 1, text.size() - comma - 2));
+    if (least > most)
+      throw Error(
+          fmt::format("{}:{}: {} has a minimum over its maximum; correct or remove the line", file_,
+                      line_, quote(text)));
+    Values& values = writer.of_all_ranks[std::string(field.name)];
+    values.min.push_back(least);
+    values.max.push_back(most);
+    put(writer, field, {least, most});
+  }
+
+  void take_rank(Writer& writer, const TimerField& field) {
+    const double time = read_number(field.value);
+    TimerReport& report = writer.report;
+    // Ranks that begin anew belong to a timer whose name was lost.
+    if (writer.timer.empty() || field.rank <= writer.last_rank) {
+      report.is_garbled = true;
+      writer.timer.clear();
+      return;
+    }
+    writer.last_rank = field.rank;
+    writer.of_all_ranks[writer.timer].by_rank[field.rank].push_back(time);
+    report.ranks.insert(field.rank);
+    if (!is_whole_time(field.value)) report.is_garbled = true;
+    std::optional<ReportedTimer>* const timer = report.find(writer.timer);
+    if (timer == nullptr) return;
+    if (!*timer) *timer = ReportedTimer{};
+    if (!(*timer)->by_rank.emplace(field.rank, time).second) report.is_garbled = true;
+  }
+
+  static void put(Writer& writer, const TimerField& field, ReportedTimer values) {
+    writer.report.add_name(field.name);
+    if (std::optional<ReportedTimer>* const timer = writer.report.find(field.name))
+      *timer = std::move(values);
+  }
+
+  double read_leading(std::string_view text) const {
+    text = strip(text);
+    return read_number(text.substr(0, text.find_first_of(" |\t")));
+  }
+
+  double read_number(std::string_view text) const {
     text = strip(text);
     constexpr double kMaxNumber = 1e11;  // three years
     const auto number = parse_number<double>(text);
-    if (!number || !(*number >= 0 && *number <= kMaxNumber)) refuse(text);
-    return std::abs(*number);  // "-0" is a zero
-  }
-
-  [[noreturn]] void refuse(std::string_view text) const {
+    if (number && *number >= 0 && *number <= kMaxNumber) return std::abs(*number);  // "-0" is a zero
     throw Error(fmt::format("{}:{}: {} is not a time in milliseconds; correct or remove the line",
-                            log_.file, line_, quote(text)));
+                            file_, line_, quote(text)));
   }
 
-  void finish(const std::string& name, const Values& values) {
-    LoggedTimer timer{name, {}, 0, {}};
-    std::size_t reports = values.max.size();
-    for (const auto& [rank, of_rank] : values.by_rank) {
-      timer.by_rank[rank] = median(of_rank);
-      reports = std::max(reports, of_rank.size());
-    }
-    timer.max_ms = median(values.max);
-    if (!values.min.empty()) timer.min_ms = median(values.min);
-    if (!timer.by_rank.empty()) {
-      timer.min_ms = timer.by_rank.begin()->second;
-      for (const auto& [_, time] : timer.by_rank) {
-        timer.min_ms = std::min(*timer.min_ms, time);
-        timer.max_ms = std::max(timer.max_ms, time);
-      }
-    }
-    log_.reports = std::max(log_.reports, reports);
-    log_.timers.push_back(std::move(timer));
-  }
-
+  std::string file_;
+  std::string plain_;
   std::string_view text_;
-  TimerLog log_;
-  std::size_t line_ = 0;
-  Block block_ = Block::kNone;
-  std::string timer_;
-  std::map<std::string, Values> values_;
-  std::vector<double> elapsed_;
+  std::size_t line_ = 1;
+  std::map<std::string, Writer> writers_;
+  Writer* open_ = nullptr;  ///< whose report was opened last
 };
 
 }  // namespace
@@ -202,51 +359,23 @@ const LoggedTimer* TimerLog::find(std::string_view name) const {
   return found == timers.end() ? nullptr : &*found;
 }
 
-namespace {
-
-/// Every rank's own share, where the log has every rank: the rank with the longest forwards need
-/// not have the longest backwards.
-std::optional<ShareRange> find_share_by_rank(const LoggedTimer& forward,
-                                             const LoggedTimer& backward, double iteration_ms) {
-  std::optional<ShareRange> range;
-  for (const auto& [rank, time] : forward.by_rank) {
-    const auto other = backward.by_rank.find(rank);
-    if (other == backward.by_rank.end()) return {};
-    const double outside = std::max(0.0, 1 - (time + other->second) / iteration_ms);
-    if (!range) range = ShareRange{outside, outside};
-    *range = {std::min(range->low, outside), std::max(range->high, outside)};
-  }
-  return range;
-}
-
-}  // namespace
-
-bool is_timer_log(std::string_view text) {
-  const std::string_view begin = strip(text.substr(0, 96));
-  if (begin.starts_with('{') || begin.starts_with("SQLite")) return false;
-  return text.find("across ranks (ms):") != text.npos || text.find(kDeepSpeed) != text.npos;
+std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file) {
+  std::vector<TimerLog> logs = Reader(text, file).read();
+  if (logs.empty()) throw Error(file + ": it announces timers, but has none; give the whole log");
+  return logs;
 }
 
 TimerLog read_timer_log(std::string_view text, const std::string& file) {
-  TimerLog log = Reader(text, file).read();
-  if (log.timers.empty())
-    throw Error(file + ": it announces timers, but has none; give the whole log");
-  return log;
+  std::vector<TimerLog> logs = read_timer_logs(text, file);
+  if (logs.size() == 1) return std::move(logs.front());
+  std::string writers;
+  for (const TimerLog& log : logs) writers += (writers.empty() ? "" : ", ") + quote(log.writer);
+  throw Error(
+      fmt::format("{} has the timers of {} writers, whose lines begin with {}; give the "
+                  "lines of each as a log of its own",
+                  file, logs.size(), writers));
 }
 
-std::optional<ShareRange> find_share_outside(const TimerLog& log) {
-  const LoggedTimer* const forward = log.find("forward-compute");
-  const LoggedTimer* const backward = log.find("backward-compute");
-  if (!forward || !backward || !log.iteration_ms || *log.iteration_ms <= 0) return {};
-  if (const std::optional<ShareRange> exact =
-          find_share_by_rank(*forward, *backward, *log.iteration_ms))
-    return exact;
-  const double min_share =
-      (forward->min_ms.value_or(0) + backward->min_ms.value_or(0)) / *log.iteration_ms;
-  const double max_share = (forward->max_ms + backward->max_ms) / *log.iteration_ms;
-  // Medians of different reports may not belong together.
-  if (min_share > 1) return {};
-  return ShareRange{std::max(0.0, 1 - max_share), 1 - min_share};
-}
+std::optional<ShareRange> find_share_outside(const TimerLog& log) { return log.outside; }
 
 }  // namespace bubblescope::traces

@@ -7,9 +7,11 @@
 //   iteration  20/ 100 | elapsed time per iteration (ms): 2213.4 | ...
 //   steps: 10 loss: 3.1234 iter time (s): 1.500 samples/sec: 85.3
 //   [Rank 0] time (ms) | fwd: 6567.66 | bwd: 17950.35 | step: 1139.29
+//   time (ms) | forward-compute: 310.02 | backward-compute: 611.90     Megatron-LM until 2022
 //
-// A log has neither a timeline nor the order of ops. It bounds how much of an iteration each rank
-// computes, and that is all that is reported.
+// A log has neither a timeline nor the order of ops. Timers over all ranks bound how much of an
+// iteration each rank computes; the last two lines are of the rank alone that printed them. That is
+// all that is reported.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/measured/timer_shares.h"
+
 namespace bubblescope::traces {
 
 /// One timer: medians over the reports of the log, in milliseconds per iteration.
@@ -27,30 +31,40 @@ struct LoggedTimer {
   std::string name;
   std::optional<double> min_ms = {};  ///< over ranks; empty where the log has the longest alone
   double max_ms = 0;
-  std::map<std::int32_t, double> by_rank;  ///< where the log has each rank
+  std::map<std::int32_t, double> by_rank = {};  ///< where the log has each rank
+  bool is_of_all_ranks = true;                  ///< false: of those alone that printed it
 };
 
+/// The timers of one writer: of all lines with the same name of a process or node before them.
 struct TimerLog {
   std::string file;
+  std::string writer = {};   ///< what its lines begin with: "worker-3:"; mostly empty
+  bool is_megatron = false;  ///< it has timers of Megatron-LM
   bool is_deepspeed = false;
-  std::size_t reports = 0;  ///< times that the most frequent timer was printed
-  std::vector<LoggedTimer> timers;
-  std::optional<double> iteration_ms;  ///< median
+  bool sums_steps = false;                  ///< DeepSpeed's timers are sums over several steps
+  std::size_t reports = 0;                  ///< times that the most frequent timer was printed
+  std::vector<LoggedTimer> timers = {};     ///< those of all ranks first
+  std::optional<double> iteration_ms = {};  ///< median
+  std::optional<ShareRange> outside = {};
+  std::map<std::int32_t, RankShare> ranks = {};  ///< where the log has each rank
+  std::size_t unfit_reports = 0;                 ///< without a share, as they are cut or contradict
 
   const LoggedTimer* find(std::string_view name) const;
-};
-
-/// The least and the largest share of an iteration that a rank may spend outside forward and
-/// backward.
-struct ShareRange {
-  double low = 0;
-  double high = 1;
 };
 
 /// Whether a text has such timers.
 bool is_timer_log(std::string_view text);
 
-/// Throws Error for a timer that is not a time, with its line.
+/// Whether a text is a log of training without such timers, and no trace either.
+bool is_training_log(std::string_view text);
+
+/// Whether a text begins as a trace does: as json or as a database.
+bool begins_as_trace(std::string_view text);
+
+/// Reads the timers of every writer. Throws Error for a timer that is no time, with its line.
+std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file);
+
+/// The same for a log of one writer; throws Error where there are several.
 TimerLog read_timer_log(std::string_view text, const std::string& file);
 
 /// The share of an iteration outside forward-compute and backward-compute, over all ranks; nullopt

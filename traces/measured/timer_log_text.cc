@@ -2,12 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "traces/files/csv_string.h"
+#include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
 #include "traces/measured/timer_log.h"
 #include "traces/text/wording.h"
@@ -16,88 +21,200 @@ namespace bubblescope::traces {
 
 namespace {
 
+using Timers = std::vector<const LoggedTimer*>;
+
+Timers select_timers(const TimerLog& log, bool is_of_all_ranks) {
+  Timers timers;
+  for (const LoggedTimer& timer : log.timers)
+    if (timer.is_of_all_ranks == is_of_all_ranks) timers.push_back(&timer);
+  return timers;
+}
+
+std::vector<std::int32_t> collect_ranks(const Timers& timers) {
+  std::set<std::int32_t> ranks;
+  for (const LoggedTimer* timer : timers)
+    for (const auto& [rank, _] : timer->by_rank) ranks.insert(rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+std::string time_text(std::optional<double> ms) { return ms ? fmt::format("{:.2f} ms", *ms) : "-"; }
+
+/// One line: a name and columns to its right.
+std::string write_row(std::string_view name, std::size_t width,
+                      const std::vector<std::string>& columns) {
+  std::string row = fmt::format("{:<{}}", name, width);
+  for (const std::string& column : columns) row += fmt::format("  {:>12}", column);
+  return row + "\n";
+}
+
+std::string write_ranges(const Timers& timers, std::size_t width) {
+  if (timers.empty()) return {};
+  std::string text = write_row("timer", width, {"least rank", "most rank"});
+  for (const LoggedTimer* timer : timers)
+    text += write_row(timer->name, width, {time_text(timer->min_ms), time_text(timer->max_ms)});
+  return text;
+}
+
+/// The timers of ranks that print their own, in a column for each where these are few.
+std::string write_printed(const Timers& timers, std::size_t width) {
+  if (timers.empty()) return {};
+  constexpr std::size_t kMaxColumns = 8;
+  const std::vector<std::int32_t> ranks = collect_ranks(timers);
+  if (ranks.size() > kMaxColumns) return write_ranges(timers, width);
+  std::vector<std::string> titles;
+  for (const std::int32_t rank : ranks) titles.push_back(fmt::format("rank {}", rank));
+  if (ranks.empty()) titles.emplace_back("time");
+  std::string text = write_row("timer", width, titles);
+  for (const LoggedTimer* timer : timers) {
+    std::vector<std::string> columns;
+    for (const std::int32_t rank : ranks) {
+      const auto time = timer->by_rank.find(rank);
+      columns.push_back(time == timer->by_rank.end() ? "-" : time_text(time->second));
+    }
+    if (timer->by_rank.empty()) columns.assign(1, time_text(timer->max_ms));
+    text += write_row(timer->name, width, columns);
+  }
+  return text;
+}
+
+/// Whether two times differ by more than iterations of one kind do.
+bool differs(double left, double right) {
+  constexpr double kJitter = 0.05;
+  return std::abs(left - right) > kJitter * right;
+}
+
+std::string write_shares(const TimerLog& log) {
+  std::string text;
+  for (const auto& [rank, of_rank] : log.ranks)
+    text += fmt::format("rank {}: computes {:.1f} ms, {:.1f} % of an iteration\n", rank,
+                        of_rank.compute_ms, 100 * of_rank.share);
+  if (!text.empty()) text = "\n" + text;
+  if (log.outside) {
+    const ShareRange& share = *log.outside;
+    text += fmt::format(
+        "\nEvery rank{} spends {:.1f} to {:.1f} % of an iteration outside forward and backward: "
+        "waiting, messages, reducing gradients, the optimizer.\n",
+        log.ranks.empty() ? "" : " in the log", 100 * share.low, 100 * share.high);
+    if (share.lowest < share.low || share.highest > share.high)
+      text += fmt::format("These are medians of {}; over all of them it is {:.1f} to {:.1f} %.\n",
+                          counted(static_cast<std::int64_t>(share.reports), "report"),
+                          100 * share.lowest, 100 * share.highest);
+    if (log.iteration_ms && differs(share.iteration_ms, *log.iteration_ms))
+      text += fmt::format("The iterations of these timers took {}; the median of all is {}.\n",
+                          time_text(share.iteration_ms), time_text(log.iteration_ms));
+  }
+  if (log.unfit_reports > 0)
+    text += fmt::format(
+        "\n{} without a share: forward-compute and backward-compute are not of the same ranks "
+        "there, as where a log is cut, or longer than the iteration.\n",
+        counted(static_cast<std::int64_t>(log.unfit_reports), "report"));
+  return text;
+}
+
+/// The ranks whose times single lines are.
+std::string describe_printing_ranks(const TimerLog& log, const Timers& printed) {
+  std::vector<std::string> names;
+  for (const std::int32_t rank : collect_ranks(printed)) names.push_back(fmt::format("{}", rank));
+  std::string who;
+  if (!names.empty())
+    who = fmt::format("here {} {}", names.size() == 1 ? "rank" : "ranks", fmt::join(names, ", "));
+  else if (!log.writer.empty())
+    who = "here that whose lines begin with " + quote(log.writer);
+  else
+    who = "which the log does not name";
+  const char* const usual = log.is_deepspeed
+                                ? "DeepSpeed prints mostly rank 0"
+                                : "Megatron-LM printed rank 0 and, later, the last rank";
+  return fmt::format(
+      "{} are those of the {} that printed them, {} ({}); other stages may differ, so there is no "
+      "share over all ranks.\n",
+      log.is_megatron && log.is_deepspeed ? "DeepSpeed's times" : "The times",
+      names.size() > 1 ? "ranks" : "rank", who, usual);
+}
+
+/// Sums over steps must not be compared with one iteration.
+std::string describe_sums(const TimerLog& log, const Timers& printed) {
+  if (!log.sums_steps) return {};
+  std::string text =
+      "They are sums over the steps between two prints (steps_per_print), not times of one "
+      "iteration";
+  const auto longest = std::max_element(printed.begin(), printed.end(),
+                                        [](const LoggedTimer* left, const LoggedTimer* right) {
+                                          return left->max_ms < right->max_ms;
+                                        });
+  if (log.iteration_ms && longest != printed.end() && (*longest)->max_ms > *log.iteration_ms)
+    text += fmt::format(": {} takes longer than one", (*longest)->name);
+  return text + ".\n";
+}
+
 std::string describe_missing(const TimerLog& log) {
-  const std::string common =
+  const Timers of_all = select_timers(log, true);
+  const Timers printed = select_timers(log, false);
+  std::string text;
+  if (!printed.empty()) text = describe_printing_ranks(log, printed) + describe_sums(log, printed);
+  if (!of_all.empty() && collect_ranks(of_all).empty())
+    text +=
+        "Which rank is the fastest or the slowest is not in the log; --timing-log-option all "
+        "prints every rank.\n";
+  text +=
       "When each op ran, and in which order, is not in the log. So there is no timeline, no "
       "schedule, no bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
-  if (log.is_deepspeed)
-    return "The times are those of the rank that printed them, mostly rank 0; other stages may "
-           "differ.\n" +
-           common;
-  const bool has_ranks =
-      std::any_of(log.timers.begin(), log.timers.end(),
-                  [](const LoggedTimer& timer) { return !timer.by_rank.empty(); });
-  return (has_ranks ? ""
-                    : "Which rank is the fastest or the slowest is not in the log; "
-                      "--timing-log-option all prints every rank.\n") +
-         common +
-         "Timers of level 2 synchronize the device at every op, so that the run was slower than "
-         "without them.\n";
+  if (!of_all.empty())
+    text +=
+        "Timers of level 2 synchronize the device at every op, so that the run was slower than "
+        "without them.\n";
+  return text;
 }
 
-std::string write_ranks(const TimerLog& log) {
-  const LoggedTimer* const forward = log.find("forward-compute");
-  const LoggedTimer* const backward = log.find("backward-compute");
-  if (!forward || !backward || !log.iteration_ms) return {};
-  std::string text;
-  for (const auto& [rank, time] : forward->by_rank) {
-    const auto other = backward->by_rank.find(rank);
-    if (other == backward->by_rank.end()) continue;
-    text += fmt::format("rank {}: computes {:.1f} ms, {:.1f} % of an iteration\n", rank,
-                        time + other->second, 100 * (time + other->second) / *log.iteration_ms);
-  }
-  return text.empty() ? text : "\n" + text;
+std::string name_programs(const TimerLog& log) {
+  if (log.is_megatron && log.is_deepspeed) return "Megatron-LM and DeepSpeed print";
+  return log.is_deepspeed ? "DeepSpeed prints" : "Megatron-LM prints";
 }
 
-std::string least_text(const LoggedTimer& timer) {
-  return timer.min_ms ? fmt::format("{:.2f} ms", *timer.min_ms) : "-";
+const char* name_source(const TimerLog& log) {
+  if (log.is_megatron && log.is_deepspeed) return "megatron-deepspeed";
+  return log.is_deepspeed ? "deepspeed" : "megatron";
 }
 
 }  // namespace
 
 std::string write_timer_log_text(const TimerLog& log) {
   std::string text =
-      fmt::format("timers of {}: no trace, only the times that {} prints; medians of {}\n\n",
-                  log.file, log.is_deepspeed ? "DeepSpeed" : "Megatron-LM",
-                  counted(static_cast<std::int64_t>(log.reports), "report"));
+      fmt::format("timers of {}: no trace, only the times that {}; medians of {}\n\n", log.file,
+                  name_programs(log), counted(static_cast<std::int64_t>(log.reports), "report"));
   std::size_t width = 9;
   for (const LoggedTimer& timer : log.timers) width = std::max(width, timer.name.size());
-  text += log.is_deepspeed
-              ? fmt::format("{:<{}}  {:>12}\n", "timer", width, "time")
-              : fmt::format("{:<{}}  {:>12}  {:>12}\n", "timer", width, "least rank", "most rank");
-  for (const LoggedTimer& timer : log.timers)
-    text += log.is_deepspeed ? fmt::format("{:<{}}  {:>9.2f} ms\n", timer.name, width, timer.max_ms)
-                             : fmt::format("{:<{}}  {:>12}  {:>9.2f} ms\n", timer.name, width,
-                                           least_text(timer), timer.max_ms);
-  if (log.iteration_ms)
-    text += fmt::format("{:<{}}  {:>9.2f} ms\n", "iteration", width, *log.iteration_ms);
-  text += write_ranks(log);
-  if (const std::optional<ShareRange> share = find_share_outside(log))
-    text += fmt::format(
-        "\nEvery rank spends {:.1f} to {:.1f} % of an iteration outside forward and backward: "
-        "waiting, messages, reducing gradients, the optimizer.\n",
-        100 * share->low, 100 * share->high);
-  return text + "\n" + describe_missing(log);
+  const std::string of_all = write_ranges(select_timers(log, true), width);
+  const std::string printed = write_printed(select_timers(log, false), width);
+  text += of_all + (of_all.empty() || printed.empty() ? "" : "\n") + printed;
+  if (log.iteration_ms) text += write_row("iteration", width, {time_text(log.iteration_ms)});
+  return text + write_shares(log) + "\n" + describe_missing(log);
 }
 
 std::string write_timer_log_json(const TimerLog& log) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().member("format", "bubblescope-timers/1");
-  json.member("source", log.is_deepspeed ? "deepspeed" : "megatron");
+  json.member("source", name_source(log));
   json.member("reports", log.reports).member_or_null("iteration_ms", log.iteration_ms);
-  if (const std::optional<ShareRange> share = find_share_outside(log))
+  if (log.outside)
     json.key("outside_compute")
         .begin_object()
-        .member("low", share->low)
-        .member("high", share->high)
+        .member("low", log.outside->low)
+        .member("high", log.outside->high)
+        .member("lowest", log.outside->lowest)
+        .member("highest", log.outside->highest)
+        .member("iteration_ms", log.outside->iteration_ms)
+        .member("reports", log.outside->reports)
         .end_object();
   else
     json.key("outside_compute").null();
-  json.key("timers").begin_array();
+  json.member("unfit_reports", log.unfit_reports).member("sums_steps", log.sums_steps);
+  json.member("writer", log.writer).key("timers").begin_array();
   for (const LoggedTimer& timer : log.timers) {
     json.line(1).begin_object().member("name", timer.name).member_or_null("min_ms", timer.min_ms);
-    json.member("max_ms", timer.max_ms).key("ranks").begin_array();
+    json.member("max_ms", timer.max_ms).member("is_of_all_ranks", timer.is_of_all_ranks);
+    json.key("ranks").begin_array();
     for (const auto& [rank, time] : timer.by_rank)
       json.begin_object().member("rank", rank).member("ms", time).end_object();
     json.end_array().end_object();

@@ -1,8 +1,10 @@
 // analyze of logs with timers: one, several, and in --each.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
@@ -84,6 +86,63 @@ TEST_F(TimerLogs, SayThatReportsAreCut) {
   const CommandOutcome all = analyze(path("all.log"));
   EXPECT_NE(all.output.find("Every rank in the log spends 7.0 to 70.0 %"), std::string::npos)
       << all.output;
+}
+
+TEST_F(TimerLogs, OfSeveralWritersAreReportedOneAfterAnother) {
+  std::string text;
+  for (const std::string writer : {"worker-1: ", "worker-2: "})
+    text += writer + "max time across ranks (ms):\n" + writer + "    optimizer ....: 30.00\n";
+  traces::write_file(path("two.log"), text);
+  const CommandOutcome outcome = analyze(path("two.log"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  for (const char* writer : {"worker-1:", "worker-2:"})
+    EXPECT_NE(outcome.output.find("two.log (lines that begin with '" + std::string(writer) + "')"),
+              std::string::npos)
+        << outcome.output;
+  for (const char* how : {" --format json", " --format csv", " --each"})
+    EXPECT_NE(analyze(path("two.log") + how).output.find("has the timers of 2 writers"),
+              std::string::npos)
+        << how;
+}
+
+TEST_F(TimerLogs, MayBePacked) {
+  traces::write_file(path("packed.log.gz"), traces::read_file(path("first.log")));
+  const CommandOutcome outcome = analyze(path("packed.log.gz"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("22.0 to 40.0 %"), std::string::npos) << outcome.output;
+  traces::write_file(path("trace.gz"), traces::read_file(path("run.json")));
+  EXPECT_EQ(analyze(path("trace.gz")).status, 0);
+}
+
+TEST_F(TimerLogs, OfAFolderAreReportedOneAfterAnother) {
+  const std::string folder = path("logs");
+  std::filesystem::create_directory(folder);
+  for (const char* name : {"first.log", "second.log"})
+    std::filesystem::copy_file(path(name), folder + "/" + name);
+  traces::write_file(folder + "/README", "of two runs");
+  const CommandOutcome outcome = analyze(folder);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("first.log: no trace"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("second.log: no trace"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("left out, as no logs of timers: " + folder + "/README"),
+            std::string::npos)
+      << outcome.output;
+}
+
+TEST_F(TimerLogs, ThatCannotBeReadSayWhy) {
+  traces::write_file(path("bare.log"), "[rank0]:[titan] 2024-10-11 10:11:12,345 - step: 10\n");
+  std::string wide = "\xFF\xFE";
+  for (const char letter : traces::read_file(path("first.log"))) wide += {letter, '\0'};
+  traces::write_file(path("wide.log"), wide);
+  for (const auto& [arguments, reason] :
+       {std::pair{path("bare.log"), "bare.log is a log without timers, and no trace: Megatron-LM"},
+        std::pair{"- < " + path("bare.log"), "stdin is a log without timers"},
+        std::pair{"- < " + path("first.log"), "stdin is a log of timers, which must be a file"},
+        std::pair{path("wide.log"), "wide.log is UTF-16"}}) {
+    const CommandOutcome outcome = analyze(arguments);
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;
+  }
 }
 
 TEST_F(TimerLogs, AreNotMixedWithTraces) {

@@ -22,7 +22,8 @@ FOREIGN = {
     "Megatron-LM": {
         "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers",
         "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout", "--recompute-granularity",
-        "--recompute-method", "--recompute-num-layers", "--timing-log-option",
+        "--recompute-method", "--recompute-num-layers", "--timing-log-level",
+        "--timing-log-option",
     },
     "nsys": {"--type"},
     "torchrun": {"--no-python", "--nproc-per-node"},
@@ -33,7 +34,7 @@ EXPLAINED = {
     "ASTRA-sim": {"--workload-configuration"},
     "Megatron-LM": {
         "--account-for-loss-in-pipeline-split", "--cross-entropy-loss-fusion", "--overlap-grad-reduce",
-        "--overlap-p2p-communication", "--timing-log-level",
+        "--overlap-p2p-communication",
     },
 }
 ALLOWED_IN_COMMENTS = ALLOWED.union(*EXPLAINED.values())

@@ -6,68 +6,156 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/commands/trace_paths.h"
+#include "tools/print.h"
 #include "traces/files/file.h"
+#include "traces/files/gzip.h"
+#include "traces/files/quote.h"
 
 namespace bubblescope::tools {
 
 namespace {
 
+/// A file, with the timers of each of its writers; without any if it is no log.
+struct LogFile {
+  std::string path;
+  std::vector<traces::TimerLog> logs;
+};
+
+/// The first bytes of a file, unpacked.
+std::string read_begin(const std::string& path) {
+  constexpr std::size_t kBegin = 4096;
+  std::string begin(kBegin, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(file.gcount()));
+  return path.ends_with(".gz") ? traces::gunzip_begin(begin) : begin;
+}
+
+/// Reads the text of a file that may be a log; nullopt for a trace. Traces are too large to be read
+/// twice, and a stream can be read only once.
+std::optional<std::string> read_text(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  if (has_trace_ending(path) || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz")) return {};
+  const std::string begin = read_begin(path);
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
+    throw Error(path +
+                " is UTF-16, as PowerShell writes it; convert it to UTF-8: iconv -f UTF-16 -t "
+                "UTF-8");
+  if (traces::begins_as_trace(begin)) return {};
+  return traces::read_file(path);
+}
+
+[[noreturn]] void refuse_without_timers(const std::string& name) {
+  throw Error(name +
+              " is a log without timers, and no trace: Megatron-LM prints timers with "
+              "--timing-log-level 2, DeepSpeed with wall_clock_breakdown; other programs need a "
+              "profile (docs/traces.md)");
+}
+
+/// Reads a log's text; nullopt for anything else. Throws Error for a log without timers.
+std::optional<std::string> read_log_text(const std::string& path) {
+  std::optional<std::string> text = read_text(path);
+  if (!text || traces::is_timer_log(*text)) return text;
+  if (traces::is_training_log(*text)) refuse_without_timers(path);
+  return {};
+}
+
+/// The logs of a folder that holds logs with timers and no trace; the path itself otherwise.
+std::vector<std::string> expand_folder(const std::string& path) try {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return {path};
+  const std::vector<std::string> files = list_files(path);
+  if (std::any_of(files.begin(), files.end(), has_trace_ending)) return {path};
+  std::vector<std::string> logs;
+  std::vector<std::string> others;
+  for (const std::string& file : files) {
+    const std::optional<std::string> text = read_text(file);
+    if (!text) return {path};
+    (traces::is_timer_log(*text) ? logs : others).push_back(file);
+  }
+  if (logs.empty()) return {path};
+  if (!others.empty())
+    print_message("bubblescope: left out, as no logs of timers: {}\n", fmt::join(others, ", "));
+  return logs;
+} catch (const Error&) {
+  return {path};  // a file cannot be read, as the readers of traces will say
+}
+
+std::vector<LogFile> read_files(const std::vector<std::string>& paths) {
+  std::vector<LogFile> files;
+  for (const std::string& given : paths)
+    for (const std::string& path : expand_folder(given)) {
+      const std::optional<std::string> text = read_log_text(path);
+      files.push_back({path, {}});
+      if (text) files.back().logs = traces::read_timer_logs(*text, path);
+    }
+  return files;
+}
+
 /// Throws Error where a log is given with a trace, or twice.
-void expect_logs_alone(const std::vector<std::string>& paths,
-                       const std::vector<std::optional<traces::TimerLog>>& logs) {
-  const auto log = std::find_if(logs.begin(), logs.end(), [](const auto& one) { return one; });
-  const auto other = std::find(logs.begin(), logs.end(), std::nullopt);
-  if (other != logs.end())
+void expect_logs_alone(const std::vector<LogFile>& files) {
+  const auto is_log = [](const LogFile& file) { return !file.logs.empty(); };
+  const auto log = std::find_if(files.begin(), files.end(), is_log);
+  const auto other = std::find_if_not(files.begin(), files.end(), is_log);
+  if (other != files.end())
     throw Error(fmt::format(
         "{} is a log of timers, which has nothing about the ops of {}; analyze them separately",
-        (*log)->file, paths[static_cast<std::size_t>(other - logs.begin())]));
-  for (auto path = paths.begin(); path != paths.end(); ++path)
-    if (std::find(paths.begin(), path, *path) != path)
-      throw Error(*path + " is given twice; give every log once");
+        log->path, other->path));
+  for (auto file = files.begin(); file != files.end(); ++file)
+    if (std::any_of(files.begin(), file,
+                    [&](const LogFile& before) { return before.path == file->path; }))
+      throw Error(file->path + " is given twice; give every log once");
+}
+
+std::string write_logs(const std::vector<LogFile>& files) {
+  std::string text;
+  for (const LogFile& file : files)
+    for (traces::TimerLog log : file.logs) {
+      if (file.logs.size() > 1)
+        log.file += log.writer.empty()
+                        ? " (lines that no launcher marks)"
+                        : fmt::format(" (lines that begin with {})", traces::quote(log.writer));
+      text += (text.empty() ? "" : "\n") + traces::write_timer_log_text(log);
+    }
+  return text;
 }
 
 }  // namespace
 
 std::optional<traces::TimerLog> read_timer_log(const std::string& path) {
-  std::error_code ignored;
-  // A stream can be read only once, and traces are too large to be read twice.
-  if (!std::filesystem::is_regular_file(path, ignored)) return {};
-  const std::filesystem::path name(path);
-  for (const char* ending : {".json", ".gz", ".sqlite", ".csv", ".jsonl"})
-    if (name.extension() == ending) return {};
-  std::ifstream file(name, std::ios::binary);
-  const int first = file.get();
-  if (first == '{' || first == 'S') return {};  // json, or "SQLite format 3"
-  const std::string text = traces::read_file(path);
-  if (!traces::is_timer_log(text)) return {};
-  return traces::read_timer_log(text, path);
+  const std::optional<std::string> text = read_log_text(path);
+  if (!text) return {};
+  return traces::read_timer_log(*text, path);
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
                                              const std::string& format) {
-  std::vector<std::optional<traces::TimerLog>> logs;
-  bool any = false;
-  for (const std::string& path : paths) {
-    logs.push_back(read_timer_log(path));
-    any = any || logs.back();
-  }
-  if (!any) return {};
-  expect_logs_alone(paths, logs);
-  if (logs.size() > 1 && format != "text")
+  const std::vector<LogFile> files = read_files(paths);
+  if (std::all_of(files.begin(), files.end(),
+                  [](const LogFile& file) { return file.logs.empty(); }))
+    return {};
+  expect_logs_alone(files);
+  if (format == "text") return write_logs(files);
+  if (files.size() > 1)
     throw Error(fmt::format(
         "--format {} holds one log of timers, but there are {}; give one, or a row for each by "
         "--each",
-        format, logs.size()));
-  if (format == "json") return traces::write_timer_log_json(*logs.front());
-  if (format == "csv") return traces::write_timer_log_csv(*logs.front());
-  std::string text;
-  for (const std::optional<traces::TimerLog>& log : logs)
-    text += (text.empty() ? "" : "\n") + traces::write_timer_log_text(*log);
-  return text;
+        format, files.size()));
+  const std::optional<traces::TimerLog> log = read_timer_log(files.front().path);
+  return format == "json" ? traces::write_timer_log_json(*log) : traces::write_timer_log_csv(*log);
+}
+
+void refuse_streamed_log(std::string_view text, const std::string& name) {
+  if (traces::is_timer_log(text))
+    throw Error(name + " is a log of timers, which must be a file: a stream is read as a trace");
+  if (traces::is_training_log(text)) refuse_without_timers(name);
 }
 
 }  // namespace bubblescope::tools

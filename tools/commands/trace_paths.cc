@@ -64,21 +64,6 @@ bool natural_order(const std::string& left, const std::string& right) {
   return left.size() - at < right.size() - other;
 }
 
-std::vector<std::string> files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
-       at.increment(failed)) {
-    std::error_code ignored;  // a file that cannot be examined does not belong to a profile
-    if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with("."))
-      files.push_back(at->path().string());
-  }
-  if (failed)
-    throw Error(fmt::format("the folder {} cannot be read: {}", folder, failed.message()));
-  std::sort(files.begin(), files.end(), natural_order);
-  return files;
-}
-
 void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
                  const std::string& path, bool is_alone) {
   for (traces::MeasuredStep& step : further.steps)
@@ -93,13 +78,6 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 std::string without_digits(std::string name) {
   std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
   return name;
-}
-
-/// Whether a file has the extension of a trace format.
-bool has_trace_ending(const std::string& path) {
-  std::string name = to_lower(file_name(path));
-  if (name.ends_with(".gz")) name.resize(name.size() - 3);
-  return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
 }
 
 /// A file of a folder that is not a trace or cannot be read.
@@ -205,7 +183,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
                    const traces::NameRules& rules) {
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
-  const std::vector<std::string> files = files_in(folder);
+  const std::vector<std::string> files = list_files(folder);
   std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
   for (std::size_t at = 0; at < files.size(); ++at) {
     if (outcomes[at].failed) {
@@ -229,6 +207,27 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
 }
 
 }  // namespace
+
+std::vector<std::string> list_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    std::error_code ignored;  // a file that cannot be examined does not belong to a profile
+    if (at->is_regular_file(ignored) && !at->path().filename().string().starts_with("."))
+      files.push_back(at->path().string());
+  }
+  if (failed)
+    throw Error(fmt::format("the folder {} cannot be read: {}", folder, failed.message()));
+  std::sort(files.begin(), files.end(), natural_order);
+  return files;
+}
+
+bool has_trace_ending(const std::string& path) {
+  std::string name = to_lower(file_name(path));
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return name.ends_with(".json") || name.ends_with(".sqlite") || name.ends_with(".csv");
+}
 
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
                                   const std::string& rules_file) {

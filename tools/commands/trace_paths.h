@@ -16,4 +16,11 @@ namespace bubblescope::tools {
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
                                   const std::string& rules_file);
 
+/// The files of a folder in the order of their names, with numbers by value. Throws Error if it
+/// cannot be read.
+std::vector<std::string> list_files(const std::string& folder);
+
+/// Whether a file has the extension of a trace format, possibly packed.
+bool has_trace_ending(const std::string& path);
+
 }  // namespace bubblescope::tools

@@ -133,4 +133,11 @@ std::string gunzip(std::string_view packed) {
   }
 }
 
+std::string gunzip_begin(std::string_view packed) {
+  Inflate stream(packed);
+  std::string content;
+  run_step(stream, content, [&] { return inflate(&stream, Z_SYNC_FLUSH); });
+  return content;
+}
+
 }  // namespace bubblescope::traces

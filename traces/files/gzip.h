@@ -31,4 +31,8 @@ class GzipWriter {
 /// traces/files/input_limit.h.
 std::string gunzip(std::string_view packed);
 
+/// The first bytes of the content, at most 64 KiB, from the beginning of a file; empty where it is
+/// no gzip file.
+std::string gunzip_begin(std::string_view packed);
+
 }  // namespace bubblescope::traces

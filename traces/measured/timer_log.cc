@@ -338,7 +338,8 @@ class Reader {
     text = strip(text);
     constexpr double kMaxNumber = 1e11;  // three years
     const auto number = parse_number<double>(text);
-    if (number && *number >= 0 && *number <= kMaxNumber) return std::abs(*number);  // "-0" is a zero
+    if (number && *number >= 0 && *number <= kMaxNumber)
+      return std::abs(*number);  // "-0" is a zero
     throw Error(fmt::format("{}:{}: {} is not a time in milliseconds; correct or remove the line",
                             file_, line_, quote(text)));
   }

@@ -46,7 +46,7 @@ traces::ObservedTrace parse(std::string events) {
 
 TEST(MergedProfiles, AreARankPerProcess) {
   const traces::ObservedTrace trace = parse(events_of_ranks());
-  EXPECT_EQ(trace.source, "kineto");
+  EXPECT_EQ(trace.source.name, "kineto");
   ASSERT_EQ(trace.recorders.size(), 2u);
   EXPECT_EQ(trace.recorders[0].rank, 0);
   EXPECT_EQ(trace.recorders[1].rank, 1);
@@ -73,7 +73,7 @@ TEST(MergedProfiles, WithRowsOfDevicesAreRefused) {
 TEST(MergedProfiles, AreRecognizedByTheirCategories) {
   const std::string events =
       event("user_annotation", "PP:0F0", "7", 0, 10) + event("cpu_op", "aten::mm", "7", 0, 10);
-  EXPECT_EQ(parse(events).source, "kineto");
+  EXPECT_EQ(parse(events).source.name, "kineto");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/ir/error.h"
+
 namespace bubblescope::tests {
 namespace {
 
@@ -78,6 +80,14 @@ TEST(ChromeEvents, UnknownSlicesOfTwoEventsAreListed) {
       read(bound("B", "compute_3", 5, "") + "," + bound("E", "compute_3", 9, ""));
   EXPECT_NE(events.names.describe().find("'compute_3' (1 like it)"), std::string::npos)
       << events.names.describe();
+}
+
+// MegatronApp's begins of iterations have none.
+TEST(ChromeEvents, UnknownSlicesOfTwoEventsNeedNoTime) {
+  EXPECT_TRUE(read(R"({"ph":"B","name":"iteration","pid":2,"tid":1},)"
+                   R"({"ph":"E","name":"iteration","pid":2,"tid":1})")
+                  .slices.empty());
+  EXPECT_THROW(read(R"({"ph":"B","name":"0F0","pid":2,"tid":1})"), Error);
 }
 
 // An end without a name ends what began last, whether or not it is an op.

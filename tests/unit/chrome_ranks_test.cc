@@ -146,9 +146,13 @@ TEST(ChromeRanks, OfBackwardsOnOtherThreadsFollowFromTheirStages) {
   const auto split = [](bool name_stages) {
     Trace trace;
     for (int rank = 0; rank < 2; ++rank) {
-      const std::string stage = name_stages ? text(rank) : "";
-      trace.slice(name_stages ? stage + "F0" : "Forward 0", "0", text(rank), 10 * rank, 10);
-      trace.slice(name_stages ? stage + "B0" : "Backward 0", "0", "9", 40 - 20 * rank, 20);
+      for (int microbatch = 0; microbatch < 2; ++microbatch) {
+        const auto name = [&](const char* cell, const std::string& word) {
+          return (name_stages ? text(rank) + cell : word + " ") + text(microbatch);
+        };
+        trace.slice(name("F", "Forward"), "0", text(rank), 10 * (rank + microbatch), 10);
+        trace.slice(name("B", "Backward"), "0", "9", 50 - 20 * rank + 20 * microbatch, 20);
+      }
     }
     return trace;
   };

@@ -69,6 +69,15 @@ TEST(MergedProfiles, WithRowsOfDevicesAreRefused) {
   }
 }
 
+// Rows of devices have running numbers, too, but nothing of a host.
+TEST(MergedProfiles, AreNotThoseOfADevice) {
+  std::string kernel = event("kernel", "gemm", "0", 5, 5);
+  kernel.replace(kernel.find(R"("args":{)"), 8, R"("args":{"Ev Idx":1)");
+  const std::string events = event("user_annotation", "PP:0F0", "7", 0, 10) +
+                             event("cpu_op", "aten::mm", "7", 0, 10) + kernel;
+  EXPECT_EQ(parse(events).recorders.size(), 1u);
+}
+
 // Tools that filter or convert profiles leave the mark of their version out.
 TEST(MergedProfiles, AreRecognizedByTheirCategories) {
   const std::string events =

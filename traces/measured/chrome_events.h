@@ -65,7 +65,8 @@ struct ProcessGroup {
 
 struct ChromeEvents {
   RunningNumbers numbers;
-  std::map<std::string, RunningNumbers> numbers_by_process;  ///< that PyTorch's profiler recorded
+  std::map<std::string, RunningNumbers> numbers_by_process;
+  std::set<std::string> profiled_processes;  ///< whose host PyTorch's profiler recorded
   std::vector<ChromeThread> threads;
   std::map<std::string, ChromeProcess> processes;  ///< by pid: those with metadata
   std::vector<ProfiledEvent> profiled;

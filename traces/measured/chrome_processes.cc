@@ -55,11 +55,15 @@ ProcessRanks rank_by_places(const ChromeEvents& events, const std::set<std::stri
   return ranks;
 }
 
+/// By the numbers that pids are, or that they name: "rank 3", "GPU0".
 ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
   ProcessRanks ranks;
-  for (const std::string& pid : pids) ranks[pid] = rank_in(pid);
-  if (are_distinct(ranks)) return ranks;
-  for (auto& [pid, rank] : ranks) rank = {parse_number<std::int32_t>(pid)};
+  for (const std::string& pid : pids)
+    if (const auto found = find_rank_number(pid); found && (found->is_rank || found->is_device))
+      ranks[pid] = {found->number, found->is_rank};
+  if (ranks.size() == pids.size() && are_distinct(ranks)) return ranks;
+  ranks.clear();
+  for (const std::string& pid : pids) ranks[pid] = {parse_number<std::int32_t>(pid)};
   return ranks;
 }
 

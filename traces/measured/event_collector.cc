@@ -39,7 +39,8 @@ bool is_of_profiled_host(std::string_view category) {
 }  // namespace
 
 void EventCollector::add(ReadEvent& event) {
-  if (event.slice.number || is_of_profiled_host(event.slice.category)) note_process(event);
+  if (event.slice.number) add_number(event);
+  if (is_of_profiled_host(event.slice.category)) note_process(event);
   if (event.phase == "M") take_metadata(event);
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
@@ -54,8 +55,7 @@ void EventCollector::finish(Nanos base) {
   settle_open_slices();
   for (const auto& [thread, open] : open_)
     for (const ChromeSlice& slice : open)
-      if (is_op(slice) || names_.need_more(slice.name) || names_.find(slice.name).is_step)
-        ++found_.left_out["begun and never ended"];
+      if (may_matter(slice)) ++found_.left_out["begun and never ended"];
   constexpr Nanos kMaxBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kMaxBase) return;
   const auto shift = [base](auto& events) {
@@ -97,16 +97,20 @@ void EventCollector::record_activity(const ReadEvent& event, Activity activity, 
       {start, start + std::max<Nanos>(0, duration), number, thread_of(event), activity});
 }
 
-/// Notes a process of PyTorch's profiler, and the running number of its event.
-void EventCollector::note_process(const ReadEvent& event) {
-  if (profiled_ == nullptr || event.pid != profiled_pid_) {
-    profiled_pid_ = event.pid;
-    profiled_ = &found_.numbers_by_process[event.pid];
-    found_.is_kineto = true;
+void EventCollector::add_number(const ReadEvent& event) {
+  if (numbers_ == nullptr || event.pid != numbered_) {
+    numbered_ = event.pid;
+    numbers_ = &found_.numbers_by_process[event.pid];
   }
-  if (!event.slice.number) return;
   found_.numbers.add(*event.slice.number);
-  profiled_->add(*event.slice.number);
+  numbers_->add(*event.slice.number);
+}
+
+void EventCollector::note_process(const ReadEvent& event) {
+  if (found_.profiled_processes.size() > 0 && event.pid == profiled_) return;
+  profiled_ = event.pid;
+  found_.profiled_processes.insert(event.pid);
+  found_.is_kineto = true;
 }
 
 void EventCollector::take_metadata(const ReadEvent& event) {
@@ -132,6 +136,11 @@ void EventCollector::note_activity(const ReadEvent& event) {
 bool EventCollector::is_op(const ChromeSlice& slice) {
   return !slice.op.empty() || names_.names_op(slice.name) ||
          (slice.microbatch && find_op(slice, names_));
+}
+
+/// Whether it is an op or a step, or a rule may say so.
+bool EventCollector::may_matter(const ChromeSlice& slice) {
+  return is_op(slice) || names_.need_more(slice.name) || names_.find(slice.name).is_step;
 }
 
 /// Records a slice that a rule calls a step; false for any other.
@@ -204,11 +213,21 @@ void EventCollector::finish_slice(ReadEvent& event) {
   keep(event, std::move(event.slice));
 }
 
+/// Only ops need a time.
 void EventCollector::begin_slice(const ReadEvent& event) {
-  const Nanos start = time_in(event, event.start, "ts");
+  constexpr std::size_t kMaxOpen = 1'000'000;
+  if (open_count_ == kMaxOpen)
+    throw Error(
+        fmt::format("{} has more than {} slices that began and have not ended; it was cut, "
+                    "or is not a trace of a program",
+                    file_, kMaxOpen));
+  ++open_count_;
   std::vector<ChromeSlice>& open = open_[thread_of(event)];
   open.push_back(event.slice);
-  open.back().start = start;
+  if (event.start)
+    open.back().start = *event.start;
+  else if (may_matter(event.slice))
+    time_in(event, event.start, "ts");
 }
 
 /// An end without a name ends the slice that began last. Both may have arguments.
@@ -223,9 +242,11 @@ void EventCollector::end_slice(const ReadEvent& event) {
   if (found == last) return;
   ChromeSlice slice = std::move(*found);
   open.erase(std::next(found).base());
-  slice.end = std::max(slice.start, time_in(event, event.start, "ts"));
+  --open_count_;
+  slice.end = std::max(slice.start, event.start.value_or(slice.start));
   add_arguments(slice, event.slice);
   slice.thread = thread_of(event);
+  if (may_matter(slice)) time_in(event, event.start, "ts");
   const bool is_open = names_.need_more(slice.name);
   if (const NameMeaning& meaning = names_.find(slice.name); !is_open && meaning.is_step)
     record_step(slice, meaning.step);

@@ -31,10 +31,12 @@ class EventCollector {
   void keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept);
   void record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
                        Nanos duration);
+  void add_number(const ReadEvent& event);
   void note_process(const ReadEvent& event);
   void take_metadata(const ReadEvent& event);
   void note_activity(const ReadEvent& event);
   bool is_op(const ChromeSlice& slice);
+  bool may_matter(const ChromeSlice& slice);
   bool take_step(const ReadEvent& event);
   void record_step(const ChromeSlice& slice, std::optional<std::int64_t> number);
   void count_left_out(const ChromeSlice& slice);
@@ -51,9 +53,11 @@ class EventCollector {
   ChromeEvents& found_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
   std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
+  std::size_t open_count_ = 0;
   std::uint32_t last_thread_ = 0;
-  RunningNumbers* profiled_ = nullptr;  ///< of `profiled_pid_`
-  std::string profiled_pid_;
+  RunningNumbers* numbers_ = nullptr;  ///< of the process `numbered_`
+  std::string numbered_;
+  std::string profiled_;                             ///< the process that was noted last
   std::map<std::string, std::int64_t> ruled_steps_;  ///< by process: without a number of their own
 };
 

@@ -45,12 +45,11 @@ std::vector<Event> take_from(std::vector<Event>& events, const ChromeEvents& all
 
 std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::string& file) {
   std::vector<ChromeEvents> profiles;
-  if (events.numbers_by_process.size() < 2) {
+  const std::set<std::string> pids = events.profiled_processes;
+  if (pids.size() < 2) {
     profiles.push_back(std::move(events));
     return profiles;
   }
-  std::set<std::string> pids;
-  for (const auto& [pid, _] : events.numbers_by_process) pids.insert(pid);
   const std::map<std::string, ProcessRank> ranks = rank_processes(events, pids);
   for (const std::string& pid : order_processes(ranks)) {
     ChromeEvents& own = profiles.emplace_back();
@@ -59,7 +58,7 @@ std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::stri
     own.host = events.host;
     own.left_out = events.left_out;
     own.names = events.names;
-    own.numbers = events.numbers_by_process.at(pid);
+    own.numbers = events.numbers_by_process[pid];
     const ProcessRank& rank = ranks.at(pid);
     if (rank.is_stated) own.distributed_rank = rank.rank;
     own.profiled = take_from(events.profiled, events, pid);

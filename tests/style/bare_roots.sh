@@ -35,5 +35,5 @@ said=$(bash "$script" --enter "$(readlink /proc/self/ns/mnt)" "$top/cache/run.1"
 grep -q "nothing was mounted" <<< "$said" || fail "the host's namespace was not recognized: $said"
 
 said=$(PATH=/usr/bin:/bin bash "$script" ../../etc 2>&1) && fail "a path passed for a release"
-grep -q "no name of a Debian release" <<< "$said" || fail "a path was not refused: $said"
+grep -q "not a name of a Debian release" <<< "$said" || fail "a path was not refused: $said"
 echo "nothing but unmounted roots of the cache is deleted"

@@ -69,12 +69,13 @@ TEST(MergedProfiles, WithRowsOfDevicesAreRefused) {
   }
 }
 
-// Rows of devices have running numbers, too, but nothing of a host.
-TEST(MergedProfiles, AreNotThoseOfADevice) {
+// Rows of devices have running numbers, too, and threads may have process numbers of their own.
+TEST(MergedProfiles, AreNotThoseOfADeviceOrAThread) {
   std::string kernel = event("kernel", "gemm", "0", 5, 5);
   kernel.replace(kernel.find(R"("args":{)"), 8, R"("args":{"Ev Idx":1)");
   const std::string events = event("user_annotation", "PP:0F0", "7", 0, 10) +
-                             event("cpu_op", "aten::mm", "7", 0, 10) + kernel;
+                             event("cpu_op", "aten::mm", "7", 0, 10) +
+                             event("cpu_op", "aten::mm", "8", 0, 10) + kernel;
   EXPECT_EQ(parse(events).recorders.size(), 1u);
 }
 

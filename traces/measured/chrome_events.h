@@ -66,7 +66,7 @@ struct ProcessGroup {
 struct ChromeEvents {
   RunningNumbers numbers;
   std::map<std::string, RunningNumbers> numbers_by_process;
-  std::set<std::string> profiled_processes;  ///< whose host PyTorch's profiler recorded
+  std::set<std::string> profiled_processes;  ///< with steps or ops of PyTorch's profiler
   std::vector<ChromeThread> threads;
   std::map<std::string, ChromeProcess> processes;  ///< by pid: those with metadata
   std::vector<ProfiledEvent> profiled;

@@ -40,7 +40,8 @@ bool is_of_profiled_host(std::string_view category) {
 
 void EventCollector::add(ReadEvent& event) {
   if (event.slice.number) add_number(event);
-  if (is_of_profiled_host(event.slice.category)) note_process(event);
+  found_.is_kineto = found_.is_kineto || is_of_profiled_host(event.slice.category);
+  if (event.slice.category == "user_annotation") note_process(event);
   if (event.phase == "M") take_metadata(event);
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
@@ -106,11 +107,13 @@ void EventCollector::add_number(const ReadEvent& event) {
   numbers_->add(*event.slice.number);
 }
 
+/// Ranks have steps and ops of their own. Threads of one rank may have process numbers of their
+/// own.
 void EventCollector::note_process(const ReadEvent& event) {
-  if (found_.profiled_processes.size() > 0 && event.pid == profiled_) return;
+  if (!found_.profiled_processes.empty() && event.pid == profiled_) return;
+  if (!event.slice.name.starts_with(kStepMark) && !is_op(event.slice)) return;
   profiled_ = event.pid;
   found_.profiled_processes.insert(event.pid);
-  found_.is_kineto = true;
 }
 
 void EventCollector::take_metadata(const ReadEvent& event) {

@@ -45,12 +45,15 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
 
 TEST(CommandLine, ExplainsFlagsOfFrameworks) {
   const Case cases[] = {
-      {"simulate 1f1b --pp 4 -m 8 --num-layers 32 --lr 1e-4 --tp-comm-overlap --lr=2", 2,
-       "no flag is called '--num-layers'; it is the model's: '--model' takes the config.json of "
-       "any "
-       "(Hugging Face); nor is '--lr', '--tp-comm-overlap' ('bubblescope simulate --help' shows"},
+      {"simulate 1f1b --pp 4 -m 8 --lr 1e-4 --num-layers 32 --fp8-format hybrid --lr=2", 2,
+       "no flag is called '--num-layers' (the model sets it: give '--model' a name or a "
+       "config.json "
+       "(Hugging Face)), '--fp8-format' (here it is '--precision fp8'), '--lr' ('bubblescope "
+       "simulate --help' shows"},
       {"simulate 1f1b --pp 4 -m 8 --a --b1 --c --d --e --f1 --h1", 2,
-       "nor is '--b1', '--c', '--d', '--e' and 2 more ("},
+       "no flag is called '--a', '--b1', '--c', '--d', '--e', '--f1' and 1 more ("},
+      {"simulate 1f1b --pp 4 -m 8 --validation.seq_len 2048", 2,
+       "no flag is called '--validation.seq_len' ('bubblescope"},
       {"simulate 1f1b --pp 4 -m 8 --bf16=true", 2, "no flag is called '--bf16'"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,
        "no runtime is called 'ddp'; plain PyTorch is closest to 'fsdp', with '--zero 0'"},

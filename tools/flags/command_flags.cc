@@ -152,22 +152,15 @@ std::string with_given_name(const std::string& message, const std::vector<std::s
   return message;
 }
 
-/// "; nor '--lr' and 3 more": the flags among the words, each once, but for the first one.
-std::string list_flags(const std::vector<std::string>& words, const std::string& first) {
-  constexpr std::size_t kMaxNames = 4;
+/// The names of the flags among the words, each once.
+std::vector<std::string> names_of_flags(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    if (name.starts_with("--") && name != first &&
-        std::find(names.begin(), names.end(), name) == names.end())
+    if (name.starts_with("--") && std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   }
-  std::string text;
-  for (std::size_t at = 0; at < std::min(names.size(), kMaxNames); ++at)
-    text += (at == 0 ? "; nor is '" : ", '") + names[at] + "'";
-  if (names.size() > kMaxNames)
-    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
-  return text;
+  return names;
 }
 
 /// The library's message about a flag that is given twice or lacks its value, in plain words.
@@ -343,10 +336,12 @@ void CommandFlags::refuse_unknown_flag() const {
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string help = " ('" + app.get_name() + " --help' ";
   if (!word.starts_with('-')) throw Error("one word too many: '" + word + "'" + help + "explains)");
+  const std::vector<std::string> names = names_of_flags(left);
+  if (names.size() > 1) throw Error(list_unknown_flags(names, known) + help + "shows them all)");
   std::string hint = explain_framework_flag(word, known);
-  if (hint.empty()) hint = suggestion(nearest_names(word, known));
-  throw Error("no flag is called '" + word + "'" + hint + list_flags(left, word) + help +
-              "shows them all)");
+  const bool has_section = word.find('.') != word.npos;
+  if (hint.empty() && !has_section) hint = suggestion(nearest_names(word, known));
+  throw Error("no flag is called '" + word + "'" + hint + help + "shows them all)");
 }
 
 /// The library would take the next flag for the value that a flag lacks: "--svg --cap=8".

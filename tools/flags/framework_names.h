@@ -10,8 +10,8 @@
 namespace bubblescope::tools {
 
 /// The words of a command that say what one of a framework's flags says, such as "--precision=bf16"
-/// for "--bf16"; none if that holds anyway. nullopt for other words, and if the command lacks the
-/// flag.
+/// for "--bf16", and "--seq-length=8" for "--seq_length=8"; none if that holds anyway. nullopt for
+/// other words, and if the command lacks the flag.
 std::optional<std::vector<std::string>> translate_framework_flag(
     std::string_view word, const std::function<bool(std::string_view)>& is_known);
 
@@ -19,6 +19,11 @@ std::optional<std::vector<std::string>> translate_framework_flag(
 /// framework is known to have it, or if `known`, the flags of the command, lack the one that it is
 /// here.
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known);
+
+/// The same for several, as the beginning of a message: "no flag is called '--fp8' (here it is
+/// '--precision fp8'), '--lr' and 3 more". Those that a framework has come first.
+std::string list_unknown_flags(const std::vector<std::string>& names,
+                               const std::vector<std::string>& known);
 
 /// The end of an error message about an unknown runtime: "; plain PyTorch is closest to 'fsdp',
 /// ...". Empty if none is known to be close.

@@ -27,7 +27,7 @@ TEST(TimerLog, BoundsWhatEveryRankComputes) {
   EXPECT_EQ(log.find("forward-recv")->max_ms, 90);
   EXPECT_EQ(log.iteration_ms, 1000);
   // A rank computes at least 200 + 400 and at most 260 + 520 of 1000 ms.
-  const auto share = traces::find_share_outside(log);
+  const auto share = log.outside;
   ASSERT_TRUE(share);
   EXPECT_DOUBLE_EQ(share->low, 0.22);
   EXPECT_DOUBLE_EQ(share->high, 0.4);
@@ -56,7 +56,7 @@ TEST(TimerLog, AddsUpEveryRankWhereTheLogHasThem) {
       "times across ranks (ms):\n  forward-compute:\n     rank  0: 200.00\n     rank  1: 300.00\n"
       "  backward-compute:\n     rank  0: 500.00\n     rank  1: 400.00\n",
       "train.log");
-  const auto share = traces::find_share_outside(log);
+  const auto share = log.outside;
   ASSERT_TRUE(share);
   EXPECT_DOUBLE_EQ(share->low, 0.3);
   EXPECT_DOUBLE_EQ(share->high, 0.3);
@@ -72,7 +72,7 @@ TEST(TimerLog, TakesMediansOfReports) {
   EXPECT_FALSE(log.timers[0].min_ms);  // the log has none
   EXPECT_NE(traces::write_timer_log_json(log).find(R"("min_ms":null)"), std::string::npos);
   EXPECT_NE(traces::write_timer_log_csv(log).find("\"forward-compute\",,11\n"), std::string::npos);
-  EXPECT_FALSE(traces::find_share_outside(log));
+  EXPECT_FALSE(log.outside);
 }
 
 // As in all reports, the median of an even number of values is the lower of the middle two.

@@ -54,7 +54,7 @@ std::string rank_lists(int ranks, const std::string& within = "") {
 }
 
 void expect_share(const TimerLog& log, double low, double high) {
-  const auto share = find_share_outside(log);
+  const auto share = log.outside;
   ASSERT_TRUE(share) << log.file;
   EXPECT_DOUBLE_EQ(share->low, low);
   EXPECT_DOUBLE_EQ(share->high, high);
@@ -71,7 +71,7 @@ TEST(TimerLogWriters, OneRankIsNotEveryRank) {
       "a.log");
   EXPECT_TRUE(log.is_megatron);
   EXPECT_FALSE(log.is_deepspeed);
-  EXPECT_FALSE(find_share_outside(log));
+  EXPECT_FALSE(log.outside);
   EXPECT_FALSE(log.find("forward-compute")->is_of_all_ranks);
   EXPECT_TRUE(says(log, "the times that Megatron-LM prints"));
   EXPECT_TRUE(says(log, "the rank that printed them, which the log does not name"));
@@ -130,7 +130,7 @@ TEST(TimerLogWriters, ReportsWithUnequalRanksHaveNoShare) {
     std::string cut = whole;
     cut.erase(cut.find(lost), lost.size());
     const TimerLog log = read_timer_log(cut, "cut.log");
-    EXPECT_FALSE(find_share_outside(log)) << lost;
+    EXPECT_FALSE(log.outside) << lost;
     EXPECT_EQ(log.unfit_reports, 1u) << lost;
     EXPECT_TRUE(says(log, "1 report without a share"));
     // The whole report keeps its own.
@@ -160,7 +160,26 @@ TEST(TimerLogWriters, CutLogsHaveNoShareOfOtherTimes) {
            iteration("500.0") + header + forward + backward,  // backwards take 520 ms
            iteration("1000.0") + lists.substr(0, lists.size() - 2),
        })
-    EXPECT_FALSE(find_share_outside(read_timer_log(text, "cut.log"))) << text;
+    EXPECT_FALSE(read_timer_log(text, "cut.log").outside) << text;
+}
+
+TEST(TimerLogWriters, RoundedTimesMayFillTheirIteration) {
+  const std::string text = iteration("1000.0") +
+                           "(min, max) time across ranks (ms):\n"
+                           "    forward-compute ....: (400.20, 400.20)\n"
+                           "    backward-compute ....: (600.10, 600.10)\n";
+  const TimerLog log = read_timer_log(text, "full.log");
+  expect_share(log, 0, 0);
+  EXPECT_EQ(log.unfit_reports, 0u);
+}
+
+TEST(TimerLogWriters, AFieldThatWasCutIsLeftOut) {
+  for (const std::string cut : {" | bwd:", " | bwd: 1795"}) {
+    const TimerLog log =
+        read_timer_log("[Rank 0] time (ms) | fwd: 6567.66" + cut + "\n", "cut.log");
+    EXPECT_NE(log.find("fwd"), nullptr) << cut;
+    EXPECT_EQ(log.find("bwd"), nullptr) << cut;
+  }
 }
 
 // The later iterations, without timers, take four times as long.
@@ -174,7 +193,7 @@ TEST(TimerLogWriters, AShareIsOfTheReportsOwnIteration) {
       says(log, "The iterations of these timers took 1000.00 ms; the median of all is 4000.00 ms"));
   // A report after another one, or before any iteration, has no iteration of its own.
   text = ranges() + iteration("1000.0") + ranges() + ranges();
-  EXPECT_EQ(find_share_outside(read_timer_log(text, "a.log"))->reports, 1u);
+  EXPECT_EQ(read_timer_log(text, "a.log").outside->reports, 1u);
 }
 
 // Ranks compute 600 to 780 of 1000, 2000 and 3000 ms: 22 to 40, 61 to 70 and 74 to 80 %.
@@ -183,8 +202,8 @@ TEST(TimerLogWriters, SharesAreMediansOverReports) {
                                           ranges() + iteration("3000.0") + ranges(),
                                       "a.log");
   expect_share(log, 0.61, 0.7);
-  EXPECT_DOUBLE_EQ(find_share_outside(log)->lowest, 0.22);
-  EXPECT_DOUBLE_EQ(find_share_outside(log)->highest, 0.8);
+  EXPECT_DOUBLE_EQ(log.outside->lowest, 0.22);
+  EXPECT_DOUBLE_EQ(log.outside->highest, 0.8);
   EXPECT_TRUE(says(log, "medians of 3 reports; over all of them it is 22.0 to 80.0 %"));
   EXPECT_EQ(read_timer_log(iteration("100.0") + ranges(), "a.log").unfit_reports, 1u);
 }
@@ -280,7 +299,7 @@ TEST(TimerLogWriters, BothKindsOfTimersStandSideBySide) {
   EXPECT_EQ(log.iteration_ms, 1088.2);
   EXPECT_EQ(log.find("forward-compute")->min_ms, 200);
   EXPECT_FALSE(log.find("fwd")->is_of_all_ranks);
-  ASSERT_TRUE(find_share_outside(log));
+  ASSERT_TRUE(log.outside);
   EXPECT_TRUE(says(log, "the times that Megatron-LM and DeepSpeed print"));
   EXPECT_TRUE(says(log, "    200.00 ms     260.00 ms\n"));
   EXPECT_TRUE(says(log, "DeepSpeed's times are those of the rank that printed them, here rank 0"));

@@ -53,6 +53,12 @@ struct Values {
   std::map<std::int32_t, std::vector<double>> by_rank;
 };
 
+/// The text before the first space, or before the mark between two fields.
+std::string_view first_word(std::string_view text) {
+  text = strip(text);
+  return text.substr(0, text.find_first_of(" |\t"));
+}
+
 double median(std::vector<double> values) {
   return values.empty() ? 0 : quantile(std::move(values), 50);
 }
@@ -199,7 +205,7 @@ class Reader {
       Writer& writer = begin_iteration(line.substr(0, std::min(line.find(mark.line_begin), at)));
       const std::string_view value = strip(line.substr(at + mark.text.size()));
       if (value.find(' ') == value.npos) continue;  // the line is cut
-      writer.iteration_ms = mark.ms * read_leading(value);
+      writer.iteration_ms = mark.ms * read_number(first_word(value));
       writer.elapsed.push_back(*writer.iteration_ms);
       writer.is_pipeline = writer.is_pipeline || mark.text == kPipeline.text;
     }
@@ -218,6 +224,7 @@ class Reader {
     const std::optional<std::int32_t> rank = find_printing_rank(head);
     bool is_deepspeed = rank.has_value();
     bool is_megatron = false;
+    bool are_whole = false;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('|'), rest.size());
       const std::string_view field = rest.substr(0, end);
@@ -225,11 +232,15 @@ class Reader {
       const std::size_t colon = field.find(':');
       if (colon == field.npos) continue;
       const std::string_view name = strip(field.substr(0, colon));
+      const std::string_view value = first_word(field.substr(colon + 1));
+      // The last field of a line that was cut may lack its value, or decimals that others have.
+      if (rest.empty() && (value.empty() || (are_whole && !is_whole_time(value)))) continue;
+      are_whole = is_whole_time(value);
       is_deepspeed = is_deepspeed || is_name_of_deepspeed(name);
       is_megatron = is_megatron || name == "forward-compute" || name == "backward-compute";
       writer.is_pipeline = writer.is_pipeline || is_name_of_pipeline(name);
       Values& values = writer.of_printing_ranks[std::string(name)];
-      const double time = read_leading(field.substr(colon + 1));
+      const double time = read_number(value);
       if (rank) {
         values.by_rank[*rank].push_back(time);
       } else {
@@ -329,11 +340,6 @@ class Reader {
       *timer = std::move(values);
   }
 
-  double read_leading(std::string_view text) const {
-    text = strip(text);
-    return read_number(text.substr(0, text.find_first_of(" |\t")));
-  }
-
   double read_number(std::string_view text) const {
     text = strip(text);
     constexpr double kMaxNumber = 1e11;  // three years
@@ -376,7 +382,5 @@ TimerLog read_timer_log(std::string_view text, const std::string& file) {
                   "lines of each as a log of its own",
                   file, logs.size(), writers));
 }
-
-std::optional<ShareRange> find_share_outside(const TimerLog& log) { return log.outside; }
 
 }  // namespace bubblescope::traces

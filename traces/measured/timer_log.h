@@ -61,15 +61,12 @@ bool is_training_log(std::string_view text);
 /// Whether a text begins as a trace does: as json or as a database.
 bool begins_as_trace(std::string_view text);
 
-/// Reads the timers of every writer. Throws Error for a timer that is no time, with its line.
+/// Reads the timers of every writer. Throws Error for a timer whose value is not a time, with its
+/// line.
 std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file);
 
 /// The same for a log of one writer; throws Error where there are several.
 TimerLog read_timer_log(std::string_view text, const std::string& file);
-
-/// The share of an iteration outside forward-compute and backward-compute, over all ranks; nullopt
-/// without these timers or the iteration's time, and where they contradict each other.
-std::optional<ShareRange> find_share_outside(const TimerLog& log);
 
 /// Each writes what the log tells, and what it does not.
 std::string write_timer_log_text(const TimerLog& log);

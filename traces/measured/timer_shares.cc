@@ -46,12 +46,12 @@ void TimerShares::add(const TimerReport& report) {
   const double least = (report.forward->min_ms + report.backward->min_ms) / *report.iteration_ms;
   const double most = (report.forward->max_ms + report.backward->max_ms) / *report.iteration_ms;
   const double longest = std::max(report.forward->max_ms, report.backward->max_ms);
-  if (least > 1 || longest > kRounding * *report.iteration_ms) {
+  if (least > kRounding || longest > kRounding * *report.iteration_ms) {
     ++unfit_;
     return;
   }
   // The rank with the longest forwards need not have the longest backwards.
-  add_range(std::max(0.0, 1 - most), 1 - least, *report.iteration_ms);
+  add_range(std::max(0.0, 1 - most), std::max(0.0, 1 - least), *report.iteration_ms);
 }
 
 void TimerShares::add_ranks(const TimerReport& report) {

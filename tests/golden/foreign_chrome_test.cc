@@ -55,7 +55,16 @@ TEST_F(ForeignChrome, FilesWithOneProcessNumberAreRanksByTheirNames) {
       << outcome.output;
   EXPECT_NE(outcome.output.find("forward-only: 4 ranks, 8 micro-batches"), std::string::npos)
       << outcome.output;
-  EXPECT_NE(outcome.output.find("29.2"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("ratio 29.2 %"), std::string::npos) << outcome.output;
+}
+
+// Each file may number its only process 0.
+TEST_F(ForeignChrome, AFileOfALaterRankAloneHasNoBubble) {
+  write_forwards("rank", false);
+  const CommandOutcome outcome = run_with_messages("analyze " + path("rank3.json"));
+  EXPECT_TRUE(
+      outcome.output.starts_with("not trusted: there are traces of rank 3, but none of 0 to 2"))
+      << outcome.output;
 }
 
 // Ops that state their stages are better evidence than the names of files.

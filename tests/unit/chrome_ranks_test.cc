@@ -235,5 +235,18 @@ TEST(ChromeRanks, WithoutNumbersMayRunSeveralChunks) {
       << parsed.remarks.faults[0];
 }
 
+// They may be replicas, or the ranks of two nodes.
+TEST(ChromeRanks, ThreadsOfTwoProcessesNamedAfterTheSameRanksAreRefused) {
+  Trace trace;
+  for (const std::string pid : {"0", "1"})
+    for (int rank = 0; rank < 2; ++rank) {
+      trace.metadata("thread_name", pid, text(rank), R"("name":"rank )" + text(rank) + "\"");
+      trace.slice("Forward 0", pid, text(rank), 10 * rank, 10);
+    }
+  EXPECT_NE(trace.refusal().find("are named after the same rank (rank 0 in process 0 and others)"),
+            std::string::npos)
+      << trace.refusal();
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

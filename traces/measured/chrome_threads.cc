@@ -160,7 +160,7 @@ class ThreadRanks {
     return any_repeated && run_in_turn(threads) ? Split::kUnclear : Split::kSeen;
   }
 
-  /// Whether no two threads compute at the same time, or by turns.
+  /// Whether each thread computes only after the one before it has ended.
   static bool run_in_turn(const ThreadsOfProcess& threads) {
     std::vector<TimeSpan> spans;
     for (const auto& [_, ops] : threads)
@@ -173,7 +173,7 @@ class ThreadRanks {
     return true;
   }
 
-  /// A rank that is a thread, or several with the same number, or a process with one of them.
+  /// A thread with forwards. Threads of a process with the same number are one rank.
   struct Place {
     std::int32_t process = 0;  ///< in order
     std::int64_t number = 0;
@@ -224,6 +224,7 @@ class ThreadRanks {
     }
     const auto is_stated = [](const Place& place) { return place.is_stated; };
     const bool are_stated = keeps && std::all_of(places.begin(), places.end(), is_stated);
+    if (!keeps && std::all_of(places.begin(), places.end(), is_stated)) refuse_repeated(places);
     const Place* before = nullptr;
     for (const Place& place : places) {
       const bool is_same = before != nullptr && place.has_number && before->pid == place.pid &&
@@ -267,6 +268,14 @@ class ThreadRanks {
         "args.pp_rank of every op, in the names of all threads ('rank 0'), or by a rule with "
         "\"rank\"",
         file_, pid, forward_threads(processes_.at(pid)).size(), op.slice->name, label_of(thread)));
+  }
+
+  [[noreturn]] void refuse_repeated(const std::vector<Place>& places) const {
+    throw Error(fmt::format(
+        "{}: threads of several processes are named after the same rank ({} in process {} and "
+        "others); these may be replicas or ranks of one pipeline: give each replica a file "
+        "of its own, or state args.pp_rank of every op",
+        file_, label_of(places.front().thread), places.front().pid));
   }
 
   [[noreturn]] void refuse_unclear(const std::string& pid, const ThreadsOfProcess& threads) const {

@@ -174,7 +174,7 @@ void EventCollector::settle_open_slices() {
   std::erase_if(found_.slices, [&](const ChromeSlice&) { return is_dropped[at++]; });
 }
 
-/// Gives a slice its meaning by a rule that needs all of it; false where it is no op.
+/// Gives a slice its meaning by a rule that needs all of it; false where it is not an op.
 bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   const ChromeThread& thread = found_.threads[slice.thread];
   const NameMeaning meaning =
@@ -187,6 +187,10 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   }
   if (is_op(slice)) return true;
   count_left_out(slice);
+  if (slice.step)
+    found_.other_slices.push_back(slice);
+  else if (slice.category == "user_annotation" && is_part_name(slice.name))
+    found_.parts.push_back(slice);
   return false;
 }
 
@@ -207,6 +211,7 @@ void EventCollector::finish_slice(ReadEvent& event) {
       keep_other_slice(event, found_.parts);
     return;
   }
+  if (is_open) note_activity(event);  // which no rule changes
   const Nanos start = time_in(event, event.start, "ts");
   event.slice.start = start;
   // Profilers write -1 for slices that had not ended, so their end is unknown.

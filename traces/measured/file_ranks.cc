@@ -165,7 +165,13 @@ void separate_pipelines(ObservedTrace& trace) {
       trace.recorders[static_cast<std::size_t>(first.recorder)].where));
 }
 
-/// Replaces the numbers of processes, which say nothing across files.
+void doubt_numbers(ObservedTrace& trace) {
+  trace.remarks.doubts.insert(trace.remarks.doubts.begin(),
+                              "no file states its rank, so the processes of all files count as "
+                              "ranks in the order of their numbers");
+}
+
+/// Replaces the numbers of processes where they say nothing across files.
 void rank_processes_of_files(ObservedTrace& trace, const std::set<std::string>& files) {
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(),
                   [](const Recorder& recorder) { return recorder.is_thread; }))
@@ -175,7 +181,8 @@ void rank_processes_of_files(ObservedTrace& trace, const std::set<std::string>& 
   const bool are_numbered = are_distinct(trace.recorders);
   if (are_numbered && (has_first(trace.recorders) || state_stages(trace))) return;
   if (!state_stages(trace)) {
-    if (rank_by_files(trace, files) || are_numbered) return;
+    if (rank_by_files(trace, files)) return;
+    if (are_numbered) return doubt_numbers(trace);
     refuse(trace, files.size(),
            "their processes have the same numbers, and their ops state no stage");
   }
@@ -201,11 +208,23 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
       files);
 }
 
+/// A single process in a file that is named after a later rank is that rank, so that others are
+/// missing: every file may number its only process 0.
+void rank_lone_process(ObservedTrace& trace) {
+  Recorder& only = trace.recorders.front();
+  const std::optional<NamedNumber> named = find_rank_number(name_in(only.where));
+  if (!only.is_process || only.is_thread || !named || !named->is_rank || named->number == 0) return;
+  only.rank = named->number;
+  only.is_process = false;
+}
+
 }  // namespace
 
 ObservedTrace tell_files_apart(ObservedTrace trace) {
   const std::set<std::string> files = files_of(trace);
-  if (!trace.source.numbers_files_apart || trace.ops.empty() || files.size() < 2) return trace;
+  if (!trace.source.numbers_files_apart || trace.ops.empty()) return trace;
+  if (trace.recorders.size() == 1) rank_lone_process(trace);
+  if (files.size() < 2) return trace;
   if (std::all_of(trace.recorders.begin(), trace.recorders.end(), is_process))
     rank_processes_of_files(trace, files);
   if (std::optional<std::string> single = describe_single_stage(trace, files.size()))

@@ -57,7 +57,7 @@ std::optional<std::int64_t> parse_offset(std::string_view text) {
 
 std::size_t RuleParser::expect_group(const JsonNode& node, std::size_t group) const {
   if (group == 0 || group > rule_.groups)
-    node.refuse(fmt::format("names group {} of its \"match\", which has {} group(s) in brackets",
+    node.refuse(fmt::format("names group {}, but the expressions of its rule have {} in brackets",
                             group, rule_.groups));
   return group;
 }
@@ -115,8 +115,8 @@ void RuleParser::parse_kind(const JsonNode& node) {
     rule_.kind_source.group = expect_group(node, *group);
   } else if (rule_.kind = parse_kind_word(text); !rule_.kind) {
     node.refuse(
-        "must be F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, step, ignore, or a group "
-        "such as \"$1\" that matches one of them");
+        "must be F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, step, ignore, a group such "
+        "as \"$1\" that matches one of them, or an argument such as \"args.kind\"");
   }
 }
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace bubblescope::traces {
@@ -20,10 +19,10 @@ constexpr std::array<std::string_view, 4> kDevices{"gpu", "cuda", "device", "npu
 constexpr std::array<std::string_view, 1> kStages{"stage"};
 constexpr std::array<std::string_view, 3> kParts{"chunk", "vpp", "stream"};
 /// These count something else, also where "rank" follows: "dp rank 1".
-constexpr std::array<std::string_view, 19> kOthers{
-    "dp",      "tp",    "cp",        "ep",     "data",      "tensor", "local",
-    "step",    "iter",  "iteration", "epoch",  "run",       "node",   "host",
-    "replica", "chunk", "vpp",       "stream", "microbatch"};
+constexpr std::array<std::string_view, 24> kOthers{
+    "dp",    "tp",      "cp",    "ep",   "data",      "tensor",     "expert", "context",
+    "model", "local",   "step",  "iter", "iteration", "epoch",      "run",    "node",
+    "host",  "replica", "chunk", "vpp",  "stream",    "microbatch", "mb",     "batch"};
 
 /// A number with the last two words before it, in lower case: "dp rank[3]" is 3 behind "dp" and
 /// "rank".
@@ -32,6 +31,13 @@ struct WordNumber {
   std::string word;
   std::optional<std::int32_t> number;
 };
+
+/// Moves a whole word before the next one. "Parallel" names nothing by itself: "data parallel
+/// rank".
+void add_word(std::string& before, std::string& word) {
+  if (word != "parallel") before = word;
+  word.clear();
+}
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -57,7 +63,7 @@ std::vector<WordNumber> split(std::string_view name) {
       has_ended = true;
       continue;
     }
-    if (has_ended && !word.empty()) before = std::exchange(word, {});
+    if (has_ended && !word.empty()) add_word(before, word);
     has_ended = false;
     word += static_cast<char>(std::tolower(letter));
   }
@@ -69,8 +75,12 @@ bool is_any(const std::string& word, const std::array<std::string_view, Count>& 
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// "dprank", where a name has no sign between the two words, counts as "dp".
 bool counts_others(const WordNumber& one) {
-  return is_any(one.word, kOthers) || (is_any(one.word, kRanks) && is_any(one.before, kOthers));
+  constexpr std::string_view kEnd = "rank";
+  std::string word = one.word;
+  if (word.size() > kEnd.size() && word.ends_with(kEnd)) word.resize(word.size() - kEnd.size());
+  return is_any(word, kOthers) || (is_any(one.word, kRanks) && is_any(one.before, kOthers));
 }
 
 template <class IsWanted>

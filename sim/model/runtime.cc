@@ -163,7 +163,7 @@ CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu) {
   CostAssumptions assumed = runtime.assumptions;
   if (!runtime.torch_attention || gpu.generation != "blackwell") return assumed;
   assumed.flash_attention_2 = 0;
-  assumed.attention_quality = 1;  // another was measured with flash attention 2
+  assumed.attention_quality = 1;  // the runtime's own was measured with flash attention 2
   return assumed;
 }
 

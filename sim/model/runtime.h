@@ -47,7 +47,7 @@ std::vector<std::string> list_assumptions();
 
 /// Sets one assumption, of the runtime's or of the device's kernels, by its name in
 /// list_assumptions() ("elementwise_traffic"). Throws Error for an unknown name and for a value
-/// below 0.
+/// that it cannot have: below 0, a fraction above 1, a rate above the device's peak.
 void assume(ModelOnDevices& on, std::string_view name, double value);
 
 /// The value that assume() would set; for a rate that a device does not state, 0. Throws Error for

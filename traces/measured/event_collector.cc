@@ -187,11 +187,14 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   }
   if (is_op(slice)) return true;
   count_left_out(slice);
-  if (slice.step)
-    found_.other_slices.push_back(slice);
-  else if (slice.category == "user_annotation" && is_part_name(slice.name))
-    found_.parts.push_back(slice);
+  if (std::vector<ChromeSlice>* const kept = find_other_place(slice)) kept->push_back(slice);
   return false;
+}
+
+/// Where a slice belongs that is not an op; null where none keeps it.
+std::vector<ChromeSlice>* EventCollector::find_other_place(const ChromeSlice& slice) {
+  if (slice.step) return &found_.other_slices;
+  return slice.category == "user_annotation" && is_part_name(slice.name) ? &found_.parts : nullptr;
 }
 
 void EventCollector::count_left_out(const ChromeSlice& slice) {
@@ -202,16 +205,14 @@ void EventCollector::count_left_out(const ChromeSlice& slice) {
 void EventCollector::finish_slice(ReadEvent& event) {
   const bool is_open = names_.need_more(event.slice.name);
   if (!is_open && take_step(event)) return;
-  if (!is_open && !is_op(event.slice)) {
+  const bool is_other = !is_open && !is_op(event.slice);
+  if (is_open || is_other) note_activity(event);  // which no rule changes
+  if (is_other) {
     count_left_out(event.slice);
-    note_activity(event);
-    if (event.slice.step)
-      keep_other_slice(event, found_.other_slices);
-    else if (event.slice.category == "user_annotation" && is_part_name(event.slice.name))
-      keep_other_slice(event, found_.parts);
+    if (std::vector<ChromeSlice>* const kept = find_other_place(event.slice))
+      keep_other_slice(event, *kept);
     return;
   }
-  if (is_open) note_activity(event);  // which no rule changes
   const Nanos start = time_in(event, event.start, "ts");
   event.slice.start = start;
   // Profilers write -1 for slices that had not ended, so their end is unknown.

@@ -39,6 +39,7 @@ class EventCollector {
   bool may_matter(const ChromeSlice& slice);
   bool take_step(const ReadEvent& event);
   void record_step(const ChromeSlice& slice, std::optional<std::int64_t> number);
+  std::vector<ChromeSlice>* find_other_place(const ChromeSlice& slice);
   void count_left_out(const ChromeSlice& slice);
   void finish_slice(ReadEvent& event);
   void begin_slice(const ReadEvent& event);

@@ -2,6 +2,7 @@
 #include "traces/measured/chrome_processes.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "sim/ir/number.h"
@@ -75,6 +76,16 @@ std::map<std::string, ProcessRank> rank_processes(const ChromeEvents& events,
   if (are_distinct(ranks)) return ranks;
   ranks = rank_by_places(events, pids);
   return ranks.empty() ? rank_by_pids(pids) : ranks;
+}
+
+std::vector<std::string> order_processes(const std::map<std::string, ProcessRank>& ranks) {
+  std::vector<std::tuple<bool, std::int32_t, std::string>> places;
+  for (const auto& [pid, rank] : ranks)
+    places.emplace_back(!rank.rank.has_value(), rank.rank.value_or(0), pid);
+  std::sort(places.begin(), places.end());
+  std::vector<std::string> pids;
+  for (auto& [_, number, pid] : places) pids.push_back(std::move(pid));
+  return pids;
 }
 
 }  // namespace bubblescope::traces

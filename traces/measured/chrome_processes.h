@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "traces/measured/chrome_events.h"
 
@@ -20,5 +21,8 @@ struct ProcessRank {
 /// by sort_index, likewise; else their pids, or the numbers in these.
 std::map<std::string, ProcessRank> rank_processes(const ChromeEvents& events,
                                                   const std::set<std::string>& pids);
+
+/// The processes in the order of their ranks, those without one last.
+std::vector<std::string> order_processes(const std::map<std::string, ProcessRank>& ranks);
 
 }  // namespace bubblescope::traces

@@ -23,13 +23,13 @@ namespace bubblescope::traces {
 namespace {
 
 /// A forward's micro-batch and step; -1 where they are unknown.
-using Work = std::pair<std::int64_t, std::int64_t>;
+using ForwardKey = std::pair<std::int64_t, std::int64_t>;
 
 /// The compute ops of one thread.
 struct ThreadOps {
-  std::set<std::int32_t> stages;                    ///< of its forwards
-  std::map<std::int64_t, std::set<Work>> forwards;  ///< by stage, or below 0 by chunk
-  std::set<std::int64_t> chunks;                    ///< of its forwards, where they state them
+  std::set<std::int32_t> stages;                          ///< of its forwards
+  std::map<std::int64_t, std::set<ForwardKey>> forwards;  ///< by stage, or below 0 by chunk
+  std::set<std::int64_t> chunks;  ///< of its forwards, where they state them
   std::optional<TimeSpan> span;
 };
 
@@ -139,21 +139,21 @@ class ThreadRanks {
   static Split judge_forwards(const ThreadsOfProcess& threads) {
     struct Part {
       std::int64_t threads = 0;
-      std::map<Work, std::int64_t> counts;
+      std::map<ForwardKey, std::int64_t> counts;
     };
     std::map<std::int64_t, Part> parts;
     for (const auto& [_, ops] : threads)
-      for (const auto& [number, activities] : ops.forwards) {
+      for (const auto& [number, forwards] : ops.forwards) {
         Part& part = parts[number];
         ++part.threads;
-        for (const Work& work : activities) ++part.counts[work];
+        for (const ForwardKey& forward : forwards) ++part.counts[forward];
       }
     bool any_repeated = false;
     for (const auto& [_, part] : parts) {
       if (part.threads < 2) continue;
-      const bool are_shared =
-          std::all_of(part.counts.begin(), part.counts.end(),
-                      [](const auto& work) { return work.first.first >= 0 && work.second == 1; });
+      const bool are_shared = std::all_of(
+          part.counts.begin(), part.counts.end(),
+          [](const auto& count) { return count.first.first >= 0 && count.second == 1; });
       if (are_shared) return Split::kNone;
       any_repeated = true;
     }
@@ -183,22 +183,12 @@ class ThreadRanks {
     bool has_number = false;
   };
 
-  std::vector<std::string> order_processes() const {
-    std::set<std::string> pids;
-    for (const auto& [pid, _] : processes_) pids.insert(pid);
-    const std::map<std::string, ProcessRank> numbers = rank_processes(events_, pids);
-    std::vector<std::string> ordered(pids.begin(), pids.end());
-    std::stable_sort(
-        ordered.begin(), ordered.end(), [&](const std::string& left, const std::string& right) {
-          return numbers.at(left).rank.value_or(0) < numbers.at(right).rank.value_or(0);
-        });
-    return ordered;
-  }
-
   std::vector<Place> find_places() const {
     std::vector<Place> places;
     std::int32_t process = 0;
-    for (const std::string& pid : order_processes()) {
+    std::set<std::string> pids;
+    for (const auto& [pid, _] : processes_) pids.insert(pid);
+    for (const std::string& pid : order_processes(rank_processes(events_, pids))) {
       for (const std::uint32_t thread : forward_threads(processes_.at(pid))) {
         const std::optional<NamedNumber> named = find_rank_number(label_of(thread));
         const auto tid = parse_number<std::int64_t>(events_.threads[thread].id);

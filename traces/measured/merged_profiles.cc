@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -17,17 +15,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-/// The processes in order of their ranks.
-std::vector<std::string> order_processes(const std::map<std::string, ProcessRank>& ranks) {
-  std::vector<std::tuple<bool, std::int32_t, std::string>> places;
-  for (const auto& [pid, rank] : ranks)
-    places.emplace_back(!rank.rank.has_value(), rank.rank.value_or(0), pid);
-  std::sort(places.begin(), places.end());
-  std::vector<std::string> pids;
-  for (auto& [_, number, pid] : places) pids.push_back(std::move(pid));
-  return pids;
-}
 
 /// Moves the events of a process out of those of all.
 template <class Event>

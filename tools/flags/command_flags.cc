@@ -339,8 +339,10 @@ void CommandFlags::refuse_unknown_flag() const {
   const std::vector<std::string> names = names_of_flags(left);
   if (names.size() > 1) throw Error(list_unknown_flags(names, known) + help + "shows them all)");
   std::string hint = explain_framework_flag(word, known);
-  const bool has_section = word.find('.') != word.npos;
-  if (hint.empty() && !has_section) hint = suggestion(nearest_names(word, known));
+  if (!hint.empty())
+    hint.insert(0, "; ");
+  else if (word.find('.') == word.npos)
+    hint = suggestion(nearest_names(word, known));
   throw Error("no flag is called '" + word + "'" + hint + help + "shows them all)");
 }
 

@@ -128,7 +128,7 @@ std::string explain_framework_flag(std::string_view name, const std::vector<std:
   const std::string plain = plain_name(name);
   for (const FrameworkFlag& theirs : kFrameworkFlags)
     if (theirs.name == plain && std::find(known.begin(), known.end(), theirs.flag) != known.end())
-      return "; " + std::string(theirs.text);
+      return std::string(theirs.text);
   return {};
 }
 
@@ -142,7 +142,7 @@ std::string list_unknown_flags(const std::vector<std::string>& names,
     if (hint.empty())
       others.push_back("'" + name + "'");
     else
-      explained.push_back("'" + name + "' (" + hint.substr(2) + ")");
+      explained.push_back("'" + name + "' (" + hint + ")");
   }
   explained.insert(explained.end(), others.begin(), others.end());
   std::string text = "no flag is called ";

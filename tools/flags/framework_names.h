@@ -15,7 +15,7 @@ namespace bubblescope::tools {
 std::optional<std::vector<std::string>> translate_framework_flag(
     std::string_view word, const std::function<bool(std::string_view)>& is_known);
 
-/// The end of an error message about an unknown flag: "; here it is '--zero'". Empty if no
+/// Explains an unknown flag in an error message: "here it is '--zero'". Empty if no
 /// framework is known to have it, or if `known`, the flags of the command, lack the one that it is
 /// here.
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known);

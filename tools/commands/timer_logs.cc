@@ -67,35 +67,44 @@ std::optional<std::string> read_log_text(const std::string& path) {
   return {};
 }
 
-/// The logs of a folder that holds logs with timers and no trace; the path itself otherwise.
-std::vector<std::string> expand_folder(const std::string& path) try {
+struct LogText {
+  std::string path;
+  std::optional<std::string> text;  ///< nullopt: it is not a log
+};
+
+/// The logs of a folder that holds logs with timers and no trace; nothing for anything else.
+std::vector<LogText> read_folder(const std::string& path) try {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return {path};
+  if (!std::filesystem::is_directory(path, ignored)) return {};
   const std::vector<std::string> files = list_files(path);
-  if (std::any_of(files.begin(), files.end(), has_trace_ending)) return {path};
-  std::vector<std::string> logs;
+  if (std::any_of(files.begin(), files.end(), has_trace_ending)) return {};
+  std::vector<LogText> logs;
   std::vector<std::string> others;
   for (const std::string& file : files) {
-    const std::optional<std::string> text = read_text(file);
-    if (!text) return {path};
-    (traces::is_timer_log(*text) ? logs : others).push_back(file);
+    std::optional<std::string> text = read_text(file);
+    if (!text) return {};
+    if (traces::is_timer_log(*text))
+      logs.push_back({file, std::move(text)});
+    else
+      others.push_back(file);
   }
-  if (logs.empty()) return {path};
-  if (!others.empty())
+  if (!logs.empty() && !others.empty())
     print_message("bubblescope: left out, as no logs of timers: {}\n", fmt::join(others, ", "));
   return logs;
 } catch (const Error&) {
-  return {path};  // a file cannot be read, as the readers of traces will say
+  return {};  // a file cannot be read, as the readers of traces will say
 }
 
 std::vector<LogFile> read_files(const std::vector<std::string>& paths) {
   std::vector<LogFile> files;
-  for (const std::string& given : paths)
-    for (const std::string& path : expand_folder(given)) {
-      const std::optional<std::string> text = read_log_text(path);
-      files.push_back({path, {}});
-      if (text) files.back().logs = traces::read_timer_logs(*text, path);
+  for (const std::string& given : paths) {
+    std::vector<LogText> texts = read_folder(given);
+    if (texts.empty()) texts.push_back({given, read_log_text(given)});
+    for (const LogText& one : texts) {
+      files.push_back({one.path, {}});
+      if (one.text) files.back().logs = traces::read_timer_logs(*one.text, one.path);
     }
+  }
   return files;
 }
 

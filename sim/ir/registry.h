@@ -38,6 +38,7 @@ class Registrar {
  private:
   template <class Make>
   static void append(std::vector<Def>& defs) {
+    static_assert(std::is_empty_v<Make>, "give a lambda, which is kept by its type alone");
     auto made = Make{}();
     if constexpr (std::is_same_v<decltype(made), Def>)
       defs.push_back(std::move(made));

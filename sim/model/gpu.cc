@@ -7,6 +7,15 @@
 
 namespace bubblescope::inline sim {
 
+void set_node_size(Gpu& gpu, std::int32_t devices) {
+  constexpr std::int32_t kMaxWithoutSwitch = 4;
+  gpu.per_node = devices;
+  if (!gpu.divides_links || devices < 2 || devices > kMaxWithoutSwitch) return;
+  gpu.divides_links = false;
+  gpu.is_mesh = true;
+  gpu.inside.bytes_per_second /= devices - 1;
+}
+
 Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {
   if (ranks <= 1) return 0;
   const Nanos ring = 2 * estimate_all_gather_time(bytes, ranks, link);

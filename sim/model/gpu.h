@@ -66,6 +66,8 @@ struct Gpu {
   KernelRates kernels = {};
   std::string_view generation;  ///< "hopper": devices that share kernels; from a literal
   bool is_mesh = false;  ///< has a link as `inside` to each device of its node, and no switch
+  /// On boards of two to four, its links are divided among the others, and there is no switch.
+  bool divides_links = false;
 
   bool operator==(const Gpu&) const = default;
 
@@ -87,6 +89,9 @@ struct GpuDef {
 };
 
 using GpuRegistrar = Registrar<GpuDef>;
+
+/// Joins so many devices to a node.
+void set_node_size(Gpu& gpu, std::int32_t devices);
 
 /// The time of a collective over `ranks` ranks with `bytes` each, for the faster of ring and tree.
 /// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and 2

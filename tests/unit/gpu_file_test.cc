@@ -50,5 +50,30 @@ TEST(GpuFiles, SayWhatIsMissingOrWrong) {
             std::string::npos);
 }
 
+// Boards of four have no switch: two devices of them are joined by a third of their links, and all
+// four use all. Boards of eight, NVLink domains of racks and links that a file states are as
+// stated.
+TEST(GpuFiles, OfFourDevicesDivideTheirLinks) {
+  const Gpu& whole = Registry<GpuDef>::instance().find("h200")->gpu;
+  const Gpu board = traces::parse_gpu(R"({"like": "h200", "per_node": 4})", "gpu.json");
+  const double rate = whole.inside.bytes_per_second;
+  EXPECT_DOUBLE_EQ(3 * board.inside.bytes_per_second, rate);
+  EXPECT_DOUBLE_EQ(board.links(2) * board.inside.bytes_per_second, rate / 3);
+  EXPECT_DOUBLE_EQ(board.links(4) * board.inside.bytes_per_second, rate);
+  for (const char* text :
+       {R"({"like": "h200", "per_node": 8})", R"({"like": "h200", "per_node": 2})"}) {
+    const Gpu other = traces::parse_gpu(text, "gpu.json");
+    EXPECT_DOUBLE_EQ(other.links(2) * other.inside.bytes_per_second, rate) << text;
+  }
+  const Gpu rack = traces::parse_gpu(R"({"like": "gb200", "per_node": 4})", "gpu.json");
+  EXPECT_FALSE(rack.is_mesh);
+  const Gpu stated = traces::parse_gpu(
+      R"({"like": "h200", "per_node": 4,
+          "within_node": {"latency": "1us", "gigabytes_per_second": 20}})",
+      "gpu.json");
+  EXPECT_FALSE(stated.is_mesh);
+  EXPECT_DOUBLE_EQ(stated.inside.bytes_per_second, 20e9);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

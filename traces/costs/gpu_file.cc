@@ -78,8 +78,11 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   if (const auto memory = given("memory")) gpu.memory = device_memory_of(*memory);
   if (const auto rate = given("memory_gigabytes_per_second"))
     gpu.memory_bytes_per_second = rate->positive_number() * 1e9;
-  if (const auto devices = given("per_node")) gpu.per_node = devices->integer32(1, 65'536);
-  if (const auto link = given("within_node")) gpu.inside = link_of(*link);
+  if (const auto link = given("within_node")) {
+    gpu.inside = link_of(*link);
+    gpu.divides_links = false;
+  }
+  if (const auto devices = given("per_node")) set_node_size(gpu, devices->integer32(1, 65'536));
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
   if (const auto gemms = node.find("gemms")) set_gemms(gpu, *gemms);

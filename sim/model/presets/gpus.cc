@@ -91,6 +91,9 @@ Gpu gpu_of(const Rates& rates, const Kernels& kernels) {
   gpu.kernels.sustained_flops = kernels.sustained_teraflops * kTera;
   gpu.generation = kernels.generation;
   gpu.is_mesh = gpu.generation.starts_with("cdna");
+  // NVIDIA's boards of four A100s or H100s, and nodes of four GH200s: 100 and 150 GB/s between two
+  // (apps.fz-juelich.de/jsc/hps/jupiter/configuration.html).
+  gpu.divides_links = gpu.generation == "ampere" || gpu.generation == "hopper";
   return gpu;
 }
 
@@ -229,7 +232,8 @@ const GpuRegistrar kGb200{[] {
 }};
 const GpuRegistrar kGb300{[] {
   return define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
-                {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276}, with_rate(kBlackwell, 1700),
+                {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276},
+                with_rate(kBlackwell, 1700),
                 {.base = kSheet,
                  .reachable = "as the GB200",
                  .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});

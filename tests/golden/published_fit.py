@@ -25,7 +25,7 @@ SPREAD = 0.05  # of a source's log errors
 # Devices of a generation by their sustained rates, which differ by their power limits; the first has the constant's value.
 DEVICES = {
     'hopper': {'h100': 640, 'h800': 640, 'h100-hbm2e': 541},
-    'blackwell': {'b200': 1190, 'gb200': 1304, 'gb300': 1700},
+    'blackwell': {'b200': 1190, 'gb200': 1304, 'gb300': 1408},
 }
 
 

@@ -47,6 +47,12 @@ Kernels with_rate(Kernels kernels, double teraflops) {
   return kernels;
 }
 
+/// A device whose GEMMs in 8 bits are this many times as fast as those in 16.
+Kernels with_gain(Kernels kernels, double gain) {
+  kernels.rates.fp8_gain = gain;
+  return kernels;
+}
+
 /// A device whose GEMMs sustain this many TFLOP/s for its power limit, and whose attention is
 /// slower alike.
 Kernels with_power(Kernels kernels, double teraflops) {
@@ -233,7 +239,7 @@ const GpuRegistrar kGb200{[] {
 const GpuRegistrar kGb300{[] {
   return define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
                 {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276},
-                with_rate(kBlackwell, 1700),
+                with_gain(with_rate(kBlackwell, 1408), 2.27),
                 {.base = kSheet,
                  .reachable = "as the GB200",
                  .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});

@@ -28,12 +28,14 @@ struct RuntimeDef {
   bool names_modules = false;    ///< whether it recomputes modules by Megatron-Core's names
   bool host_limited = false;     ///< whether hosts limited some of its published dense runs
   bool torch_attention = false;  ///< whether attention is PyTorch's scaled_dot_product_attention
+  bool cudnn_on_hopper = false;  ///< whether that prefers cuDNN on Hopper, too
 };
 
 using RuntimeRegistrar = Registrar<RuntimeDef>;
 
-/// The runtime's assumptions on a device. On Blackwell, PyTorch's attention prefers the kernels of
-/// cuDNN to flash attention 2 (check_prefer_cudnn_attention in its sdp_utils.cpp).
+/// The runtime's assumptions on a device. On Blackwell, and since its release 2.11 on Hopper,
+/// PyTorch's attention prefers the kernels of cuDNN to flash attention 2
+/// (check_prefer_cudnn_attention in its sdp_utils.cpp).
 CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu);
 
 /// RuntimeDef::names_modules of a runtime; false for an unknown one.

@@ -1,5 +1,7 @@
 // Runtimes. Rules come from each framework's source or documentation; the numbers that are fitted
 // are listed, with what they were fitted to, in docs/accuracy_published.md.
+#include <vector>
+
 #include "sim/model/runtime.h"
 
 namespace bubblescope::inline sim {
@@ -187,7 +189,7 @@ const RuntimeRegistrar kDeepSpeed{[] {
   def.host_limited = true;
   return def;
 }};
-const RuntimeRegistrar kFsdp{[] {
+RuntimeDef define_fsdp() {
   RuntimeDef def{"fsdp",
                  {},
                  "PyTorch FSDP, eager: weights gathered ahead, kernels not fused",
@@ -198,7 +200,19 @@ const RuntimeRegistrar kFsdp{[] {
                  14};
   def.torch_attention = true;
   return def;
-}};
+}
+
+/// The same with PyTorch since 2.11.
+RuntimeDef with_cudnn(RuntimeDef def) {
+  def.errors_of = def.name;
+  def.name += "-2.11";
+  def.summary = "as " + def.errors_of + ", with PyTorch since 2.11: attention of cuDNN on Hopper";
+  def.source += "; ATen/native/transformers/cuda/sdp_utils.cpp";
+  def.cudnn_on_hopper = true;
+  return def;
+}
+
+const RuntimeRegistrar kFsdp{[] { return std::vector{define_fsdp(), with_cudnn(define_fsdp())}; }};
 /// Its loss is flash attention's fused cross-entropy, unless a configuration says otherwise.
 const RuntimeRegistrar kLlmFoundry{[] {
   return RuntimeDef{"llm-foundry",
@@ -223,7 +237,7 @@ const RuntimeRegistrar kNemoAutomodel{[] {
       true,
       6};
 }};
-const RuntimeRegistrar kTorchtitan{[] {
+RuntimeDef define_torchtitan() {
   RuntimeDef def{
       "torchtitan",
       {},
@@ -235,6 +249,10 @@ const RuntimeRegistrar kTorchtitan{[] {
       true};
   def.torch_attention = true;
   return def;
+}
+
+const RuntimeRegistrar kTorchtitan{[] {
+  return std::vector{define_torchtitan(), with_cudnn(define_torchtitan())};
 }};
 
 }  // namespace

@@ -135,8 +135,9 @@ std::string attention_text(const ModelOnDevices& on) {
 std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
-  text += on.parallel.zero_stage >= 2 ? "beside every micro-batch's backward; "
-                                      : "while the last micro-batch's backward runs; ";
+  text += on.parallel.zero_stage >= 2 && !on.parallel.whole_gradients
+              ? "beside every micro-batch's backward; "
+              : "while the last micro-batch's backward runs; ";
   text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
           " %, is exposed (gradients_exposed); ";
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
@@ -231,8 +232,14 @@ std::string dispatch_text(const ModelOnDevices& on) {
                            "experts (dispatch_once)"
                          : "; every copy of a token is sent to its expert (dispatch_once)") +
          "; they are weighed " + (on.assumptions.weighed_early > 0 ? "before" : "behind") +
-         " the experts' last GEMM (weighed_early)" + "; the busiest rank's experts have " +
-         number(on.assumptions.expert_imbalance) + " times the mean of tokens (expert_imbalance)";
+         " the experts' last GEMM (weighed_early)" +
+         (on.assumptions.routing_bytes > 0
+              ? ", by kernels that move " + number(on.assumptions.routing_bytes) +
+                    " bytes per number of a token and expert in F, twice that in the backward "
+                    "(routing_bytes)"
+              : "") +
+         "; the busiest rank's experts have " + number(on.assumptions.expert_imbalance) +
+         " times the mean of tokens (expert_imbalance)";
 }
 
 std::string messages_text(const CostAssumptions& assumed) {

@@ -89,12 +89,14 @@ struct ExpertMoves {
 ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer) {
   if (!has_experts(on.model, layer)) return {};
   const double permuted = timer.permutation();
+  const double routed = on.assumptions.routing_bytes;
   const auto with_biases = [&](double output_bytes, double activation_bytes) {
     const std::int64_t inner = on.model.experts->feed_forward / on.parallel.expert_split();
     return permuted + timer.expert_biases(output_bytes, on.model.hidden) +
            (1 - on.assumptions.experts_fused) * timer.expert_biases(activation_bytes, inner);
   };
-  return {with_biases(28, 16), with_biases(40, 20)};
+  return {with_biases(28, 16) + timer.routing(routed),
+          with_biases(40, 20) + timer.routing(2 * routed)};
 }
 
 }  // namespace

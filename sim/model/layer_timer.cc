@@ -231,11 +231,16 @@ double LayerTimer::permutation() const {
          kPermuteShare;
 }
 
-double LayerTimer::expert_biases(double bytes, std::int64_t width) const {
-  if (!on_.model.experts->biased) return 0;
+double LayerTimer::of_copies(double bytes, std::int64_t width) const {
   const double copies = per_tensor_rank(tokens() * on_.parallel.expert_split()) *
                         static_cast<double>(on_.model.experts->per_token);
   return moved(bytes * copies * static_cast<double>(width));
+}
+
+double LayerTimer::routing(double bytes) const { return of_copies(bytes, on_.model.hidden); }
+
+double LayerTimer::expert_biases(double bytes, std::int64_t width) const {
+  return on_.model.experts->biased ? of_copies(bytes, width) : 0;
 }
 
 double LayerTimer::cast(const MovedNumbers& numbers) const {

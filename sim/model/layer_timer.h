@@ -57,6 +57,8 @@ class LayerTimer {
   double eager(const MovedNumbers& numbers) const;
   /// The kernels that bring tokens into the order of their experts and back, in F or in I.
   double permutation() const;
+  /// Kernels beside them, by their bytes per number of a token and expert.
+  double routing(double bytes) const;
   /// Kernels around biased experts (gpt-oss) that are not fused, by their bytes per number of a
   /// tensor of that width. 0 for other models.
   double expert_biases(double bytes, std::int64_t width) const;
@@ -94,6 +96,8 @@ class LayerTimer {
   };
   double core_time(double flops, const CoreKernels& kernels) const;
   double expert_exchange() const;
+  /// Kernels that move so many bytes per number of the tokens' copies, one for each expert.
+  double of_copies(double bytes, std::int64_t width) const;
   /// PyTorch gathers and scatters along a tensor's first dimension. Sequences are the second, so a
   /// gathered tensor is copied into their order, and one to scatter out of it
   /// (torch/distributed/_functional_collectives.py). The time of both copies.

@@ -64,8 +64,8 @@ struct Parallelism {
   /// Whether the gradients were shrunk to fit the memory, not chosen by the user. Times are still
   /// computed for 32-bit gradients, so that lack of memory does not make a schedule look faster.
   bool shrinks_gradients = false;
-  /// Whether gradients are whole until the step's end even from ZeRO stage 2 on, because an op of
-  /// the schedule reduces them there.
+  /// Whether gradients are whole until the step's end even from ZeRO stage 2 on: an op of the
+  /// schedule reduces them there, or the runtime does, once per step (no_sync of PyTorch's FSDP).
   bool whole_gradients = false;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
   Bytes logit_bytes = 4;    ///< per logit, at the peak of the loss

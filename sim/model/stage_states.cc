@@ -153,7 +153,8 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
     times.input_grad += gathered_beside(times.input_grad);
     hiding = times.input_grad + times.weight_grad - static_cast<double>(all.gather);
   }
-  if (on.parallel.zero_stage >= 2 && !sharing.reduced_by_schedule)
+  const bool reduces_later = sharing.reduced_by_schedule || on.parallel.whole_gradients;
+  if (on.parallel.zero_stage >= 2 && !reduces_later)
     times.weight_grad += static_cast<double>(exposed(all.reduce, hiding, on.assumptions));
   return times;
 }
@@ -166,7 +167,7 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
   UpdateCost cost;
   if (sharing.reduced_by_schedule)
     cost.reduce_grad = all.reduce;
-  else if (zero_stage < 2)
+  else if (zero_stage < 2 || on.parallel.whole_gradients)
     cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions,
                                on.assumptions.gradients_exposed);
   cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");

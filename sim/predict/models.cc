@@ -183,7 +183,7 @@ namespace {
 ModelOnDevices adapt_to_step(ModelOnDevices on, const Schedule& schedule, const Config& config) {
   on.counts_sends = config.lower.send_budget.has_value();
   on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
-  on.parallel.whole_gradients = posts_kind(schedule, OpKind::kReduceGrad);
+  if (posts_kind(schedule, OpKind::kReduceGrad)) on.parallel.whole_gradients = true;
   for (const ReplacedAssumption& replaced : on.replaced_assumptions)
     if (changes_step(replaced, on, schedule)) on.replaced.push_back(replaced.what);
   const std::vector<std::string> departures = find_departures(schedule, config);

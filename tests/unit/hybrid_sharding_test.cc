@@ -8,6 +8,7 @@
 #include "sim/model/gpu.h"
 #include "sim/model/layer_cost.h"
 #include "sim/model/model_step.h"
+#include "sim/model/runtime.h"
 #include "sim/model/stage_states.h"
 
 namespace bubblescope::tests {
@@ -137,6 +138,21 @@ TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
   Shape shape;
   shape.microbatches = 4;
   EXPECT_THROW(compute_model_step(on, shape), Error);
+}
+
+// Without synchronization until the last micro-batch, gradients are whole and reduced once.
+TEST(WholeGradients, AreReducedOncePerStep) {
+  ModelOnDevices on = sharded(8, 3);
+  const PhaseTimes every_time = with_sharding({}, on, {1e9, 0}, {1});
+  const Nanos not_at_the_end = estimate_update_cost(on, {1e9, 0}, {}, {1}).reduce_grad;
+  assume(on, "whole_gradients", 1);
+  const PhaseTimes once = with_sharding({}, on, {1e9, 0}, {1});
+  const auto reduce = static_cast<double>(estimate_all_gather_time(4e9, 8, on.gpu.inside));
+  EXPECT_EQ(every_time.weight_grad - once.weight_grad, reduce);
+  EXPECT_EQ(once.forward, every_time.forward) << "weights are gathered as often";
+  EXPECT_EQ(not_at_the_end, 0);
+  EXPECT_EQ(static_cast<double>(estimate_update_cost(on, {1e9, 0}, {}, {1}).reduce_grad), reduce);
+  EXPECT_EQ(count_states(on.parallel, {1e9, 0}).gradients, 4'000'000'000);
 }
 
 }  // namespace

@@ -108,6 +108,7 @@ Bytes held_for_weight_gradient(const Transformer& model, const Parallelism& para
 }
 
 constexpr std::string_view kHeadsInput = "input of queries, keys and values";
+constexpr std::string_view kHeadsBeforeNorms = "queries and keys before their norms";
 constexpr std::string_view kOutputInput = "input of the output projection";
 constexpr std::string_view kNetworkInput = "input of the network";
 constexpr std::string_view kNetworkActivation = "activation of the network";
@@ -167,7 +168,8 @@ class ModuleTensors {
 /// 3.2.3).
 bool drops(const Transformer& model, const Parallelism& parallel, std::string_view name) {
   if (parallel.pytorch)
-    return is_any(name, {kHeadsInput, "keys", kNetworkInput, kNetworkActivation}) ||
+    return is_any(name,
+                  {kHeadsInput, kHeadsBeforeNorms, "keys", kNetworkInput, kNetworkActivation}) ||
            (model.gated && name == kInner);
   if (model.latent)
     return is_any(name, {kHeadsInput, "queries", "keys", "values", kNetworkActivation});
@@ -213,6 +215,9 @@ std::vector<SavedTensor> saved_tensors(const Transformer& model, const Paralleli
       {"keys", sizes.split(sizes.key_width())},
       {"values", sizes.split(sizes.value_width())},
   };
+  if (model.query_key_norms)
+    saved.push_back(
+        {std::string(kHeadsBeforeNorms), sizes.split(sizes.query_width() + sizes.key_width())});
   if (model.latent) saved.push_back({"latents", sizes.around_norms(sizes.latent_width())});
   add_core(saved, model, parallel);
   saved.push_back({"input of the output projection", sizes.split(sizes.output_width())});

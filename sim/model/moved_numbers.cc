@@ -35,20 +35,31 @@ CastNumbers cast_numbers(const Transformer& model, std::int64_t layer, double in
           {(1 + copies) * hidden, heads.all + (model.gated ? 2 : 1) * inner}};
 }
 
+namespace {
+
+/// The numbers that norms of queries and keys move, if they move each so often: read and written in
+/// F; read, with their gradients, and written in I.
+double normalized_width(const Transformer& model, const HeadWidths& heads, double moves) {
+  return model.query_key_norms ? moves * (heads.queries + heads.keys) : 0;
+}
+
+}  // namespace
+
 MovedNumbers moved_forward(const Transformer& model, double inner) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double around = (model.dropout ? 11 : 10) * hidden;
+  const double norms = normalized_width(model, heads, 2);
   if (model.gated)
-    return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + 3 * inner};
-  return {around, 4 * heads.all + 2 * heads.queries + 4 * inner};
+    return {around, 2 * (heads.queries + heads.keys) + 2 * heads.queries + norms + 3 * inner};
+  return {around, 4 * heads.all + 2 * heads.queries + norms + 4 * inner};
 }
 
 MovedNumbers moved_backward(const Transformer& model, double inner) {
   const auto hidden = static_cast<double>(model.hidden);
   const HeadWidths heads = widths_of(model);
   const double around = (model.dropout ? 17 : 12) * hidden;
-  const double together = 2 * heads.all + 2 * heads.queries;
+  const double together = 2 * heads.all + 2 * heads.queries + normalized_width(model, heads, 3);
   if (model.gated) return {around, together + 2 * (heads.queries + heads.keys) + 5 * inner};
   return {around, together + heads.all + 4 * inner};
 }

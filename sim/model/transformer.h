@@ -41,6 +41,7 @@ struct Transformer {
   std::int64_t feed_forward = 1;  ///< inner size of the dense network
   bool gated = false;             ///< SwiGLU: three matrices instead of two
   bool dropout = false;           ///< saves dropout masks for the backward (GPT style)
+  bool query_key_norms = false;   ///< queries and keys have norms of their own (Qwen 3)
   std::int64_t vocabulary = 1;
   bool tied_embeddings = false;
   std::int64_t sequence = 2048;     ///< tokens, by default

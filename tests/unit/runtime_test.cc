@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+
 #include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/model_step.h"
@@ -123,6 +126,51 @@ TEST(SavedActivations, OfEverySecondProductAreHalf) {
   on.parallel.pytorch = true;
   const Bytes token = 2 * (4 * 4096 + 1024 + 14'336) + 4 * 32;
   EXPECT_EQ(estimate_layer_memory(on.model, on.parallel, 0).forward, on.parallel.tokens() * token);
+}
+
+// PyTorch prefers cuDNN's attention on Blackwell, since 2.11 on Hopper, and on Ampere never.
+TEST(Runtimes, KnowTheAttentionOfPyTorchsReleases) {
+  const auto flash_2 = [](const char* runtime, const char* gpu) {
+    return assumptions_on(*Registry<RuntimeDef>::instance().find(runtime),
+                          Registry<GpuDef>::instance().find(gpu)->gpu)
+        .flash_attention_2;
+  };
+  for (const char* runtime : {"fsdp", "torchtitan"}) {
+    const std::string later = std::string(runtime) + "-2.11";
+    EXPECT_EQ(flash_2(runtime, "h100"), 1) << runtime;
+    EXPECT_EQ(flash_2(later.c_str(), "h100"), 0) << runtime;
+    EXPECT_EQ(flash_2(later.c_str(), "a100"), 1) << runtime;
+    EXPECT_EQ(flash_2(runtime, "b200"), 0) << runtime;
+  }
+}
+
+// 8 copies of a token, of 2048 numbers, at 67 % of 8 TB/s; twice as much in the backward.
+TEST(Routing, MovesItsBytesForEveryExpertOfAToken) {
+  ModelOnDevices on = on_devices("qwen3-30b-a3b", "b200");
+  const PhaseTimes without = estimate_layer_times(on, 0);
+  assume(on, "routing_bytes", 16);
+  const PhaseTimes with = estimate_layer_times(on, 0);
+  const double moved = 16.0 * 8 * 2048 * static_cast<double>(on.parallel.tokens());
+  EXPECT_NEAR(with.forward - without.forward, moved / (0.67 * 8e12) * 1e9, 1);
+  EXPECT_NEAR(with.input_grad - without.input_grad, 2 * moved / (0.67 * 8e12) * 1e9, 1);
+}
+
+// Norms of queries and keys read and write each number in F, read two and write one in I, and save
+// their inputs. A rank of two has half of the heads.
+TEST(QueryKeyNorms, MoveAndSaveQueriesAndKeys) {
+  ModelOnDevices on = on_devices("qwen3-8b", "h100");
+  on.parallel.tensor = 2;
+  ASSERT_TRUE(on.model.query_key_norms);
+  const PhaseTimes with = estimate_layer_times(on, 0);
+  const Bytes saved = estimate_layer_memory(on.model, on.parallel, 0).forward;
+  on.model.query_key_norms = false;
+  const PhaseTimes without = estimate_layer_times(on, 0);
+  const double numbers = (4096 + 1024) / 2.0 * static_cast<double>(on.parallel.tokens());
+  const double rate = 0.67 * on.gpu.memory_bytes_per_second;
+  EXPECT_NEAR(with.forward - without.forward, 2 * 2 * numbers / rate * 1e9, 1);
+  EXPECT_NEAR(with.input_grad - without.input_grad, 3 * 2 * numbers / rate * 1e9, 1);
+  EXPECT_EQ(saved - estimate_layer_memory(on.model, on.parallel, 0).forward,
+            std::llround(2 * numbers));
 }
 
 }  // namespace

@@ -61,6 +61,10 @@ constexpr std::array<Family, 23> kFamilies{{
     {"starcoder2", false, true, false, false, 12288, 2, {}, 4096},
 }};
 
+/// Families whose queries and keys have norms of their own.
+constexpr std::array<std::string_view, 4> kQueryKeyNorms{"gemma3_text", "olmo2", "qwen3",
+                                                         "qwen3_moe"};
+
 /// The family of a model_type; without one the keys decide, as in files written by hand.
 const Family& find_family(const JsonNode& node) {
   const auto type = node.find("model_type");
@@ -303,6 +307,8 @@ ModelFile parse_model(std::string_view text, const std::string& file) {
   if (model.experts) model.experts->biased = config.family().type == "gpt_oss";
   model.feed_forward = feed_forward_of(config, model);
   model.gated = config.family().gated;
+  model.query_key_norms = std::find(kQueryKeyNorms.begin(), kQueryKeyNorms.end(),
+                                    config.family().type) != kQueryKeyNorms.end();
   model.dropout =
       config.drops({"resid_pdrop", "hidden_dropout", "dropout"}, config.family().dropout);
   set_tables(model, config);

@@ -45,6 +45,7 @@ ModelDef tied(const Size& size) {
 /// Every sixth layer attends to the whole sequence (sliding_window_pattern).
 ModelDef gemma(const Size& size, std::int64_t window) {
   ModelDef def = define(size, "dense, GeGLU, tied embeddings; five of six layers local");
+  def.model.query_key_norms = true;
   def.model.tied_embeddings = true;
   def.model.window = window;
   def.model.local_layers = size.layers - size.layers / 6;
@@ -113,7 +114,7 @@ const ModelRegistrar kQwen25{[] {
       dense({"qwen2.5-72b", {"Qwen/Qwen2.5-72B"}, 80, 8192, 64, 8, 128, 29'568, 152'064})};
 }};
 const ModelRegistrar kQwen3{[] {
-  return std::vector{
+  std::vector<ModelDef> defs{
       tied({"qwen3-0.6b", {"Qwen/Qwen3-0.6B"}, 28, 1024, 16, 8, 128, 3072, 151'936}),
       tied({"qwen3-1.7b", {"Qwen/Qwen3-1.7B"}, 28, 2048, 16, 8, 128, 6144, 151'936}),
       tied({"qwen3-4b", {"Qwen/Qwen3-4B"}, 36, 2560, 32, 8, 128, 9728, 151'936}),
@@ -124,6 +125,8 @@ const ModelRegistrar kQwen3{[] {
               {128, 8, 0, 768, 0}),
       mixture({"qwen3-235b-a22b", {"Qwen/Qwen3-235B-A22B"}, 94, 4096, 64, 4, 128, 12'288, 151'936},
               {128, 8, 0, 1536, 0})};
+  for (ModelDef& def : defs) def.model.query_key_norms = true;
+  return defs;
 }};
 
 const ModelRegistrar kMistral{[] {

@@ -24,7 +24,7 @@ import sys
 import published_runs
 
 LEVELS = ('kind', 'generation', 'runtime', 'precision')
-ERRORS_OF = {'nemo-24.07': 'nemo'}  # RuntimeDef::errors_of
+ERRORS_OF = {'nemo-24.07': 'nemo', 'fsdp-2.11': 'fsdp', 'torchtitan-2.11': 'torchtitan'}  # RuntimeDef::errors_of
 PARENT = 15  # sources: more no longer change the coverage of sources that are left out
 TAIL = 0.03  # at either side: of sources that are left out, which may lie beyond all others, it leaves nine in ten runs
 TAIL_OF_MANY = 0.05

@@ -12,9 +12,11 @@ from published_megatron import SC21_TABLE1
 
 
 def generation_of(device):
-    """The generation of a device by its name; a GH200 is a Hopper device."""
+    """The generation of a device by its name; a GH200 is a Hopper device, and AMD's have two generations."""
     if device.startswith('gh'):
         return 'hopper'
+    if device.startswith('mi'):
+        return 'cdna4' if device == 'mi355x' else 'cdna3'
     return {'a': 'ampere', 'h': 'hopper', 'b': 'blackwell', 'g': 'blackwell'}[device[0]]
 
 

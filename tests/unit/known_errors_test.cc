@@ -63,7 +63,7 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   on.parallel.sequence = 8192;
   on.gpu = gpu("v100");
   expect_no_errors(on, "no published run on this device");
-  on.gpu = gpu("mi300x");
+  on.gpu = gpu("l40s");
   expect_no_errors(on, "no published run on this device");
   on.gpu = gpu("h100");
   on.replaced = {"--assume cast_bytes"};
@@ -117,8 +117,11 @@ std::vector<std::vector<std::string>> documented_errors() {
 
 /// A model on devices that belongs to a row of the document.
 ModelOnDevices model_of_row(const std::vector<std::string>& row) {
-  const std::map<std::string, std::string> devices{
-      {"ampere", "a100"}, {"hopper", "h100"}, {"blackwell", "b200"}};
+  const std::map<std::string, std::string> devices{{"ampere", "a100"},
+                                                   {"hopper", "h100"},
+                                                   {"blackwell", "b200"},
+                                                   {"cdna3", "mi325x"},
+                                                   {"cdna4", "mi355x"}};
   ModelOnDevices on;
   // No expert model was run on A100s, which therefore have the errors of all expert models.
   on.gpu = gpu(devices.at(row[1] == "all" ? "ampere" : row[1]).c_str());

@@ -27,9 +27,8 @@ bool CauseEvidence::has_drifted(const Worker& worker) const {
 }
 
 bool CauseEvidence::is_slow(const Worker& worker) const {
-  return std::any_of(slow_workers.begin(), slow_workers.end(), [&](const Cause& cause) {
-    return Worker{cause.replica, cause.rank} == worker;
-  });
+  return std::any_of(slow_workers.begin(), slow_workers.end(),
+                     [&](const SlowWorkers& slow) { return slow.workers.front() == worker; });
 }
 
 Counterfactual CauseEvidence::shorten(std::span<const double> factors) const {

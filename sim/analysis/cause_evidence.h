@@ -33,7 +33,7 @@ struct CauseEvidence {
   Chance chance;
   std::optional<Drift> drift;
   std::optional<Workers> workers;  ///< empty with one replica, which nothing is compared with
-  std::vector<Cause> slow_workers;
+  std::vector<SlowWorkers> slow_workers;  ///< one each
 };
 
 }  // namespace bubblescope::inline sim

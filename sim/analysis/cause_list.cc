@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "sim/analysis/mean.h"
@@ -68,6 +69,7 @@ bool CauseList::compare_with_base(const Cause& cause, const Counterfactual& coun
 bool CauseList::add_compared(Cause cause, const std::vector<double>& with,
                              const std::vector<double>& without) {
   cause.has_replicas = replicas() > 1;
+  cause.all_steps = std::ssize(steps_);
   cause.saves = std::llround(mean_of(with) - mean_of(without));
   if (cause.saves <= 0) return false;
   cause.left = std::llround(mean_of(without));
@@ -92,7 +94,7 @@ void CauseList::take_as_base(CauseKind kind, const Counterfactual& counterfactua
 
 bool CauseList::has(CauseKind kind) const {
   return std::any_of(causes_.begin(), causes_.end(),
-                     [kind](const Cause& cause) { return cause.kind == kind; });
+                     [kind](const Cause& cause) { return cause.kind() == kind; });
 }
 
 Nanos CauseList::find_saved_together() const {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/analysis/causes.h"
+#include "sim/analysis/cause.h"
 #include "sim/analysis/coupled_replay.h"
 
 namespace bubblescope::inline sim {

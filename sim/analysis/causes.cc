@@ -25,13 +25,21 @@ constexpr double kOfOneLink = 0.5;    ///< of what free messages save, for a lin
 
 void add_messages(CauseList& causes) {
   if (const std::optional<SlowLink> link = find_slow_link(causes.steps())) {
-    Cause slow{CauseKind::kCommunication};
-    slow.link = link;
     const Counterfactual usual = with_usual_link(*link);
     if (causes.time_saved(usual) >= kOfOneLink * causes.time_saved(with_free_messages))
-      causes.add(slow, usual);
+      causes.add({ExposedMessages{link}}, usual);
   }
-  causes.add(Cause{CauseKind::kCommunication}, with_free_messages);
+  causes.add({ExposedMessages{}}, with_free_messages);
+}
+
+LongGaps describe_gaps(std::span<const ReplicatedStep> steps, std::int32_t rank) {
+  LongGaps gaps{rank};
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const std::int64_t count = count_pauses(steps.subspan(step, 1));
+    gaps.count += count;
+    gaps.steps += count > 0 ? 1 : 0;
+  }
+  return gaps;
 }
 
 /// Gaps make the steps longer than their replay, so they have a baseline of their own.
@@ -40,25 +48,19 @@ void add_gaps(CauseList& causes) {
   const std::vector<double> all = causes.replay({with_gaps()});
   const double time_of_ranks =
       std::accumulate(all.begin(), all.end(), 0.0) * static_cast<double>(causes.replicas());
-  const auto add_kind = [&](Cause cause, GapKind kind) {
+  const auto add_kind = [&](GapKind kind, const auto& make_facts) {
     const std::vector<Nanos> sums = sum_gaps(steps, kind);
     const auto largest = std::max_element(sums.begin(), sums.end());
     if (*largest == 0) return;
-    cause.rank = static_cast<std::int32_t>(largest - sums.begin());
-    cause.factor = static_cast<double>(*largest) / time_of_ranks;
-    causes.add_compared(cause, all, causes.replay({with_gaps(kind)}));
+    const auto rank = static_cast<std::int32_t>(largest - sums.begin());
+    const double share = static_cast<double>(*largest) / time_of_ranks;
+    causes.add_compared({make_facts(rank, share)}, all, causes.replay({with_gaps(kind)}));
   };
-  add_kind(Cause{CauseKind::kLaunch}, GapKind::kLaunch);
-  Cause pauses{CauseKind::kPause};
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    const std::int64_t count = count_pauses(steps.subspan(step, 1));
-    pauses.count += count;
-    pauses.steps += count > 0 ? 1 : 0;
-  }
-  add_kind(pauses, GapKind::kPause);
-  Cause messages{CauseKind::kCommunication};
-  messages.is_unseen = true;
-  add_kind(messages, GapKind::kUnseenMessage);
+  add_kind(GapKind::kLaunch, [](std::int32_t rank, double share) {
+    return LateLaunches{rank, share};
+  });
+  add_kind(GapKind::kPause, [&](std::int32_t rank, double) { return describe_gaps(steps, rank); });
+  add_kind(GapKind::kUnseenMessage, [](std::int32_t, double) { return UnseenMessages{}; });
 }
 
 }  // namespace
@@ -93,8 +95,7 @@ std::vector<Cause> find_exposed_activities(const SlowdownReport& slowdown) {
   std::vector<Cause> causes;
   for (const ActivitySlowdown& activity : slowdown.by_activity) {
     if (!activity.communicates) continue;
-    Cause cause{CauseKind::kCommunication};
-    cause.collective = activity.name;
+    Cause cause{ExposedCollective{activity.name}};
     cause.saves = std::accumulate(activity.saves.begin(), activity.saves.end(), Nanos{0}) /
                   static_cast<Nanos>(activity.saves.size());
     cause.left = slowdown.replayed - cause.saves;

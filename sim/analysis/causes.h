@@ -38,67 +38,15 @@
 //                     (find_drift).
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "sim/analysis/fit_noise.h"
-#include "sim/analysis/slow_link.h"
+#include "sim/analysis/cause.h"
+#include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/slowdown.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {
-
-enum class CauseKind : std::uint8_t {
-  kWorker,
-  kStage,
-  kSequenceLengths,
-  kCommunication,
-  kLaunch,
-  kPause,
-  kDrift,
-  kSlowSteps,
-  kLateReplica,
-  kVariation,
-};
-
-struct Cause {
-  CauseKind kind = CauseKind::kStage;
-  std::int32_t replica = 0;  ///< the worker's, counted from 0
-  std::int32_t rank = 0;     ///< the worker's or stage's; for gaps, the one with the longest
-  std::int32_t stage = 0;    ///< the stage whose work differs
-  /// The stages of that rank which have as much, but for 5 %, in ascending order, with `stage`.
-  std::vector<std::int32_t> stages = {};
-  /// For a worker, its time relative to its stage in other replicas; for a stage, its work relative
-  /// to the mean stage; for sequence lengths, the correlation of forward and backward times; for
-  /// launches, the gaps' fraction of the rank's time; for pauses within ops and for a drift, how
-  /// many times as long ops take.
-  double factor = 1;
-  /// Number of steps in which the worker was over 2 % slower; for a drift, the steps before it; for
-  /// pauses, the steps that have any; for slow steps, how many are slow.
-  std::int64_t steps = 0;
-  std::int64_t all_steps = 0;  ///< for a worker and for slow steps, how many steps there are
-  bool is_at_times = false;    ///< a worker is slow relative to its own other steps, not to others
-  bool grows = false;          ///< a worker becomes slower from step to step; `factor` is the last
-  bool are_first = false;      ///< whether slow steps are the first ones
-  /// For a drift, the workers that have changed; empty: all. For pauses within ops, the worker that
-  /// has nearly all of them; empty: several have. For slow workers that are one cause, and for
-  /// late replicas, all of them.
-  std::vector<Worker> changed = {};
-  bool whole_replicas = false;  ///< whether these are all workers of their replicas
-  bool has_replicas = false;    ///< whether the job has several
-  std::int64_t count = 0;       ///< of pauses, in all steps
-  bool within_ops = false;      ///< whether pauses are long ops, not gaps between ops
-  bool is_unseen = false;       ///< of messages that no recording shows: ops may as well start late
-  std::optional<SlowLink> link = {};     ///< of messages, if most of the time is a single link's
-  std::vector<CauseKind> presumed = {};  ///< the causes without which its savings were found
-  std::string collective = {};           ///< of communication outside the pipeline; empty: messages
-  Nanos saves = 0;                       ///< time saved in the mean step, above 0
-  std::optional<Nanos> left = {};  ///< what the mean replayed step takes without it, if replayed
-  Nanos saves_p5 = 0;              ///< quantiles over the steps
-  Nanos saves_p95 = 0;
-};
 
 struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the replayed steps, the baseline of `saves`

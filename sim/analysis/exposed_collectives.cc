@@ -11,8 +11,7 @@ std::vector<Cause> find_exposed_collectives(
     const std::map<std::string, std::vector<Nanos>>& exposed) {
   std::vector<Cause> causes;
   for (const auto& [name, times] : exposed) {
-    Cause cause{CauseKind::kCommunication};
-    cause.collective = name;
+    Cause cause{ExposedCollective{name}};
     for (const Nanos time : times) cause.saves += time / static_cast<Nanos>(times.size());
     cause.saves_p5 = quantile(times, 5);
     cause.saves_p95 = quantile(times, 95);

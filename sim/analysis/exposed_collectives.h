@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/analysis/causes.h"
+#include "sim/analysis/cause.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {

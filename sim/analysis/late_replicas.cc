@@ -43,7 +43,7 @@ LateStart find_late_start(const StepStarts& step) {
 }  // namespace
 
 std::optional<Cause> LateReplicas::find_cause(const std::vector<std::int64_t>& numbers) const {
-  Cause cause{CauseKind::kLateReplica};
+  ReplicasThatBeginLate facts;
   std::set<std::int32_t> late;
   std::vector<Nanos> gains;
   for (const std::int64_t number : numbers) {
@@ -51,13 +51,14 @@ std::optional<Cause> LateReplicas::find_cause(const std::vector<std::int64_t>& n
     if (step == steps.end()) continue;
     gains.push_back(step->second.saves);
     if (gains.back() == 0) continue;
-    ++cause.steps;
+    ++facts.steps;
     late.insert(step->second.replicas.begin(), step->second.replicas.end());
   }
   if (gains.empty()) return {};
+  facts.replicas.assign(late.begin(), late.end());
+  Cause cause{facts};
   cause.saves = std::accumulate(gains.begin(), gains.end(), Nanos{0}) / std::ssize(gains);
   if (cause.saves == 0) return {};
-  for (const std::int32_t replica : late) cause.changed.push_back({replica, 0});
   cause.all_steps = std::ssize(gains);
   cause.has_replicas = true;
   cause.saves_p5 = quantile(gains, 5);

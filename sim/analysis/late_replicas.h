@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/causes.h"
+#include "sim/analysis/cause.h"
 #include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {

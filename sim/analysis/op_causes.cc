@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -92,29 +91,23 @@ void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
   const LongOps long_ops = find_long_ops(evidence);
   if (long_ops.count == 0) return;
-  Cause pauses{CauseKind::kPause};
-  pauses.within_ops = true;
-  pauses.count = long_ops.count;
-  pauses.steps = long_ops.steps;
-  pauses.factor = long_ops.factor;
-  if (long_ops.worker) pauses.changed = {*long_ops.worker};
   std::vector<double> factors;
   for (std::size_t at = 0; at < excess.size(); ++at)
     factors.push_back(long_ops.is_long[at] ? excess[at] : 1);
   const Counterfactual usual = evidence.shorten(factors);
-  causes.add(pauses, usual);
+  causes.add({InterruptedOps{long_ops.count, long_ops.factor, long_ops.worker, long_ops.steps}},
+             usual);
   causes.take_as_base(CauseKind::kPause, usual);
 }
 
 void add_drift(CauseList& causes, const CauseEvidence& evidence) {
   const std::optional<Drift>& drift = evidence.drift;
   if (!drift || drift->change <= 0 || is_of_slow_workers(*drift, evidence)) return;
-  Cause change{CauseKind::kDrift};
-  change.factor = 1 + drift->change;
-  change.steps = static_cast<std::int64_t>(drift->first_step);
-  change.changed = drift->workers;
+  const SlowerOps slower{drift->workers, 1 + drift->change,
+                         static_cast<std::int64_t>(drift->first_step)};
   const Counterfactual counterfactual = evidence.shorten(find_drifted(*drift, evidence));
-  if (causes.add(change, counterfactual) && !change.changed.empty() && change.factor > kClearlySlow)
+  if (causes.add({slower}, counterfactual) && !slower.workers.empty() &&
+      slower.factor > kClearlySlow)
     causes.take_as_base(CauseKind::kDrift, counterfactual);
 }
 
@@ -123,29 +116,22 @@ void add_common_slow_steps(CauseList& causes, const CauseEvidence& evidence) {
   if (drift && drift->change > 0 && drift->workers.empty()) return;
   const CommonSlowSteps slow = find_common_slow_steps(evidence.steps, causes.base());
   if (slow.steps == 0) return;
-  Cause cause{CauseKind::kSlowSteps};
-  cause.factor = slow.factor;
-  cause.steps = slow.steps;
-  cause.all_steps = std::ssize(evidence.steps);
-  cause.are_first = slow.are_first;
-  causes.add(cause, with_usual_time(slow));
+  causes.add({SlowOnMostRanks{slow.factor, slow.steps, slow.are_first}}, with_usual_time(slow));
 }
 
 void add_unequal_work(CauseList& causes, const CauseEvidence& evidence) {
-  const Cause stage = find_unequal_stage(evidence.steps, causes.base());
+  const UnequalStage stage = find_unequal_stage(evidence.steps, causes.base());
   if (std::max(stage.factor, 1 / stage.factor) >
       std::max(kUnequal, 1 + evidence.chance.between_ranks))
-    causes.add(stage, with_equal_stages(evidence.steps.front().front()));
+    causes.add({stage}, with_equal_stages(evidence.steps.front().front()));
   const std::optional<double> together = correlate_lengths(evidence.steps, causes.base());
   if (!together || *together < kGrowTogether) return;
-  Cause cause{CauseKind::kSequenceLengths};
-  cause.factor = *together;
-  causes.add(cause, with_equal_lengths());
+  causes.add({UnequalMicrobatches{*together}}, with_equal_lengths());
 }
 
 void add_variation(CauseList& causes) {
   if (!causes.has(CauseKind::kSequenceLengths))  // which the same counterfactual removes
-    causes.add(Cause{CauseKind::kVariation}, with_equal_lengths());
+    causes.add({UnevenOps{}}, with_equal_lengths());
 }
 
 }  // namespace bubblescope::inline sim

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -54,15 +53,14 @@ bool is_changing(const std::vector<double>& relative_times, double usual) {
 
 }  // namespace
 
-Cause join_workers(const std::vector<Cause>& workers, std::int32_t ranks) {
-  Cause all = workers.front();
-  all.factor = 0;
+SlowWorkers join_workers(const std::vector<SlowWorkers>& workers, std::int32_t ranks) {
+  SlowWorkers all{.factor = 0, .steps = workers.front().steps};
   std::map<std::int32_t, std::int32_t> slow_ranks;  // of each replica
-  for (const Cause& worker : workers) {
-    all.changed.push_back({worker.replica, worker.rank});
-    all.factor += worker.factor / static_cast<double>(workers.size());
-    all.steps = std::min(all.steps, worker.steps);
-    ++slow_ranks[worker.replica];
+  for (const SlowWorkers& one : workers) {
+    all.workers.push_back(one.workers.front());
+    all.factor += one.factor / static_cast<double>(workers.size());
+    all.steps = std::min(all.steps, one.steps);
+    ++slow_ranks[one.workers.front().replica];
   }
   all.whole_replicas = ranks > 1 && std::all_of(slow_ranks.begin(), slow_ranks.end(),
                                                 [&](const auto& of) { return of.second == ranks; });
@@ -83,27 +81,23 @@ Workers::Workers(std::span<const ReplicatedStep> steps)
   if (replicas_ > 1 && steps.front().front().program.ranks > 1) compare_steps();
 }
 
-std::vector<Cause> Workers::slow(double chance) const {
-  std::vector<Cause> causes;
+std::vector<SlowWorkers> Workers::slow(double chance) const {
+  std::vector<SlowWorkers> found;
   for (std::size_t replica = 0; replica < replicas_; ++replica)
     for (std::int32_t rank = 0; rank < steps_.front().front().program.ranks; ++rank) {
-      Cause cause{CauseKind::kWorker, static_cast<std::int32_t>(replica), rank};
-      cause.factor = slowness(cause);
-      if (cause.factor > std::max(kSlow, 1 + chance)) causes.push_back(cause);
+      const Worker worker{static_cast<std::int32_t>(replica), rank};
+      const double slower = slowness(worker);
+      if (slower > std::max(kSlow, 1 + chance)) found.push_back({{worker}, slower});
     }
-  std::stable_sort(causes.begin(), causes.end(), [](const Cause& left, const Cause& right) {
-    return left.factor > right.factor;
-  });
-  for (Cause& cause : causes) {
-    cause.steps = count_slow_steps(cause);
-    cause.all_steps = std::ssize(steps_);
-  }
-  return causes;
+  std::stable_sort(
+      found.begin(), found.end(),
+      [](const SlowWorkers& left, const SlowWorkers& right) { return left.factor > right.factor; });
+  for (SlowWorkers& slow : found) slow.steps = count_slow_steps(slow.workers.front());
+  return found;
 }
 
-Counterfactual Workers::with_usual_speed(const Cause& cause) const {
-  std::set<Worker> workers(cause.changed.begin(), cause.changed.end());
-  if (workers.empty()) workers.insert({cause.replica, cause.rank});
+Counterfactual Workers::with_usual_speed(const SlowWorkers& slow) const {
+  const std::set<Worker> workers(slow.workers.begin(), slow.workers.end());
   return [this, workers](std::size_t at, const ReplicatedStep& step,
                          std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)
@@ -189,7 +183,7 @@ void Workers::compare_steps() {
     const std::size_t replica = at / ranks;
     if (!changing[replica] && !is_changing(related[at], usual)) continue;
     const Worker worker{static_cast<std::int32_t>(replica), static_cast<std::int32_t>(at % ranks)};
-    const double slower = slowness({CauseKind::kWorker, worker.replica, worker.rank}) - 1;
+    const double slower = slowness(worker) - 1;
     if (slower <= kSlow - 1) continue;
     for (const double relative_time : changing[replica] ? relative_times[at] : related[at])
       shares_[worker].push_back((relative_time - 1) / slower);
@@ -197,7 +191,7 @@ void Workers::compare_steps() {
 }
 
 /// The worker's total time relative to its time at the speed of the other replicas.
-double Workers::slowness(const Cause& worker) const {
+double Workers::slowness(const Worker& worker) const {
   double own = 0;
   double usual = 0;
   const auto replica = static_cast<std::size_t>(worker.replica);
@@ -213,7 +207,7 @@ double Workers::slowness(const Cause& worker) const {
 
 /// The number of steps in which the worker is slower than the mean of the same rank in the other
 /// replicas.
-std::int64_t Workers::count_slow_steps(const Cause& worker) const {
+std::int64_t Workers::count_slow_steps(const Worker& worker) const {
   std::int64_t count = 0;
   for (const ReplicatedStep& step : steps_) {
     std::vector<double> busy(replicas_, 0);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/causes.h"
+#include "sim/analysis/cause_facts.h"
 #include "sim/analysis/coupled_replay.h"
 #include "sim/analysis/relative_times.h"
 
@@ -19,7 +19,7 @@ namespace bubblescope::inline sim {
 inline constexpr double kClearlySlow = 1.1;
 
 /// One cause of several slow workers, the slowest first.
-Cause join_workers(const std::vector<Cause>& workers, std::int32_t ranks);
+SlowWorkers join_workers(const std::vector<SlowWorkers>& workers, std::int32_t ranks);
 
 class Workers {
  public:
@@ -27,13 +27,12 @@ class Workers {
   explicit Workers(std::span<const ReplicatedStep> steps);
 
   /// The workers that are more than 2 % slower, and by more than the fraction `chance`, the slowest
-  /// first.
-  std::vector<Cause> slow(double chance) const;
+  /// first, one each.
+  std::vector<SlowWorkers> slow(double chance) const;
 
-  /// Makes this worker, or all that the cause has, as fast as the others. A worker that is slower
-  /// in some steps than in others, as a device is that throttles, becomes as much faster in each.
-  /// Refers to the workers.
-  Counterfactual with_usual_speed(const Cause& cause) const;
+  /// Makes these workers as fast as the others. A worker that is slower in some steps than in
+  /// others, as a device is that throttles, becomes as much faster in each. Refers to the workers.
+  Counterfactual with_usual_speed(const SlowWorkers& slow) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;
@@ -58,8 +57,8 @@ class Workers {
   /// How much slower the worker is in a step, beside how much slower it is in all: 1 if steps do
   /// not differ.
   double share_of_step(const Worker& worker, std::size_t step) const;
-  double slowness(const Cause& worker) const;
-  std::int64_t count_slow_steps(const Cause& worker) const;
+  double slowness(const Worker& worker) const;
+  std::int64_t count_slow_steps(const Worker& worker) const;
 
   std::span<const ReplicatedStep> steps_;
   std::size_t replicas_;

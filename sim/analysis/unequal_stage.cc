@@ -27,8 +27,8 @@ double median_of(const std::map<std::int32_t, double>& work) {
 
 }  // namespace
 
-Cause find_unequal_stage(std::span<const ReplicatedStep> steps,
-                         std::span<const Counterfactual> counterfactuals) {
+UnequalStage find_unequal_stage(std::span<const ReplicatedStep> steps,
+                                std::span<const Counterfactual> counterfactuals) {
   std::map<std::int32_t, double> work;
   std::map<std::int32_t, std::int32_t> rank_of;
   for (std::size_t at = 0; at < steps.size(); ++at) {
@@ -48,14 +48,12 @@ Cause find_unequal_stage(std::span<const ReplicatedStep> steps,
   const auto unequal = is_small ? smallest : largest;
   double all = 0;
   for (const auto& [_, time] : work) all += time;
-  Cause cause{CauseKind::kStage};
-  cause.stage = unequal->first;
-  cause.rank = rank_of.at(unequal->first);
+  UnequalStage found{unequal->first, rank_of.at(unequal->first)};
   for (const auto& [stage, time] : work)
-    if (rank_of.at(stage) == cause.rank && !is_small && time >= kAsLarge * unequal->second)
-      cause.stages.push_back(stage);
-  if (unequal->second > 0) cause.factor = unequal->second * static_cast<double>(work.size()) / all;
-  return cause;
+    if (rank_of.at(stage) == found.rank && !is_small && time >= kAsLarge * unequal->second)
+      found.stages.push_back(stage);
+  if (unequal->second > 0) found.factor = unequal->second * static_cast<double>(work.size()) / all;
+  return found;
 }
 
 }  // namespace bubblescope::inline sim

@@ -2,7 +2,6 @@
 #include "sim/analysis/worker_causes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "sim/analysis/slow_steps.h"
@@ -17,13 +16,13 @@ constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 /// Adds workers as one cause if they hide each other, else one by one. Returns the
 /// counterfactual of all.
 Counterfactual add_together(CauseList& causes, const CauseEvidence& evidence,
-                            const std::vector<Cause>& workers) {
+                            const std::vector<SlowWorkers>& workers) {
   std::vector<RemovableCause> singles;
   for (std::size_t at = 0; at < workers.size() && at < kMaxSingleWorkers; ++at)
-    singles.push_back({workers[at], evidence.workers->with_usual_speed(workers[at])});
-  const Cause all = join_workers(workers, evidence.steps.front().front().program.ranks);
+    singles.push_back({{workers[at]}, evidence.workers->with_usual_speed(workers[at])});
+  const SlowWorkers all = join_workers(workers, evidence.steps.front().front().program.ranks);
   const Counterfactual counterfactual = evidence.workers->with_usual_speed(all);
-  causes.add_joined(singles, {all, counterfactual});
+  causes.add_joined(singles, {{all}, counterfactual});
   return counterfactual;
 }
 
@@ -37,17 +36,12 @@ void add_slow_workers(CauseList& causes, const CauseEvidence& evidence) {
 void add_workers_slow_at_times(CauseList& causes, const CauseEvidence& evidence) {
   std::size_t count = 0;
   for (const SlowSteps& slow : find_slow_steps(evidence.steps, causes.base())) {
-    Cause cause{CauseKind::kWorker, slow.worker.replica, slow.worker.rank};
     if (evidence.is_slow(slow.worker) || count == kMaxSingleWorkers ||
         (slow.grows && evidence.has_drifted(slow.worker)))
       continue;
-    cause.factor = slow.factor;
-    cause.steps = slow.steps;
-    cause.all_steps = std::ssize(evidence.steps);
-    cause.is_at_times = true;
-    cause.grows = slow.grows;
+    const WorkerSlowAtTimes facts{slow.worker, slow.factor, slow.steps, slow.grows};
     const Counterfactual counterfactual = with_usual_time(slow);
-    if (!causes.add(cause, counterfactual)) continue;
+    if (!causes.add({facts}, counterfactual)) continue;
     causes.take_as_base(CauseKind::kWorker, counterfactual);
     ++count;
   }

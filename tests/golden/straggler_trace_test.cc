@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/causes.h"
@@ -104,8 +105,8 @@ TEST(StragglerTrace, ItsFirstCauseIsTheLastStage) {
   const CauseReport report = find_causes(replicated);
   ASSERT_FALSE(report.causes.empty());
   const Cause& first = report.causes.front();
-  EXPECT_EQ(first.kind, CauseKind::kStage);
-  EXPECT_EQ(first.stage, 3);
+  EXPECT_EQ(first.kind(), CauseKind::kStage);
+  EXPECT_EQ(std::get<UnequalStage>(first.facts).stage, 3);
   EXPECT_NEAR(static_cast<double>(first.saves) / static_cast<double>(report.replayed), 0.146,
               0.003);
 }

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
+#include <variant>
+#include <vector>
 
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
+#include "tests/support/find_cause.h"
 #include "tests/support/recorded_step.h"
 
 namespace bubblescope::tests {
@@ -45,12 +47,6 @@ double even(const Op&) { return 1; }
 
 ObservedStep observe(const RecordedStep& step) { return {step.program, step.timeline}; }
 
-const Cause* find(const CauseReport& report, CauseKind kind) {
-  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
-                                  [kind](const Cause& cause) { return cause.kind == kind; });
-  return found == report.causes.end() ? nullptr : &*found;
-}
-
 TEST(Causes, AreNoneWhereAllIsEven) {
   const RecordedStep step = recorded(even);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
@@ -65,14 +61,15 @@ TEST(Causes, EqualStagesKeepTheWork) {
   const RecordedStep step = recorded([](const Op& op) { return op.stage == 3 ? 3.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
   const CauseReport report = find_causes(steps);
-  const Cause* stage = find(report, CauseKind::kStage);
+  const Cause* stage = find_cause(report, CauseKind::kStage);
   ASSERT_NE(stage, nullptr);
   EXPECT_EQ(stage, &report.causes.front());
-  EXPECT_EQ(stage->stage, 3);
-  EXPECT_EQ(stage->rank, 3);
-  EXPECT_DOUBLE_EQ(stage->factor, 2);
+  const auto& facts = std::get<UnequalStage>(stage->facts);
+  EXPECT_EQ(facts.stage, 3);
+  EXPECT_EQ(facts.rank, 3);
+  EXPECT_DOUBLE_EQ(facts.factor, 2);
   EXPECT_EQ(report.replayed - stage->saves, 495);
-  EXPECT_EQ(find(report, CauseKind::kWorker), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kWorker), nullptr);
 }
 
 // Only rank 1 of replica 1 takes twice as long. Without that, the step is as long as that of the
@@ -85,11 +82,11 @@ TEST(Causes, ASlowWorkerIsFoundAgainstItsStageElsewhere) {
   const CauseReport report = find_causes(steps);
   ASSERT_FALSE(report.causes.empty());
   const Cause& worker = report.causes.front();
-  EXPECT_EQ(worker.kind, CauseKind::kWorker);
-  EXPECT_EQ(worker.replica, 1);
-  EXPECT_EQ(worker.rank, 1);
-  EXPECT_DOUBLE_EQ(worker.factor, 2);
-  EXPECT_EQ(worker.steps, 2);
+  EXPECT_EQ(worker.kind(), CauseKind::kWorker);
+  const auto& facts = std::get<SlowWorkers>(worker.facts);
+  EXPECT_EQ(facts.workers, (std::vector<Worker>{{1, 1}}));
+  EXPECT_DOUBLE_EQ(facts.factor, 2);
+  EXPECT_EQ(facts.steps, 2);
   EXPECT_EQ(report.replayed - worker.saves, 330);
 }
 
@@ -103,11 +100,12 @@ TEST(Causes, ASlowReplicaIsOneCause) {
   const CauseReport report = find_causes(steps);
   ASSERT_EQ(report.causes.size(), 1u);
   const Cause& replica = report.causes.front();
-  EXPECT_EQ(replica.kind, CauseKind::kWorker);
-  EXPECT_TRUE(replica.whole_replicas);
-  EXPECT_EQ(replica.changed.size(), 4u);
-  EXPECT_EQ(replica.replica, 1);
-  EXPECT_DOUBLE_EQ(replica.factor, 1.5);
+  EXPECT_EQ(replica.kind(), CauseKind::kWorker);
+  const auto& facts = std::get<SlowWorkers>(replica.facts);
+  EXPECT_TRUE(facts.whole_replicas);
+  ASSERT_EQ(facts.workers.size(), 4u);
+  EXPECT_EQ(facts.workers.front().replica, 1);
+  EXPECT_DOUBLE_EQ(facts.factor, 1.5);
   EXPECT_EQ(report.replayed - replica.saves, 330);
   EXPECT_EQ(report.saved_together, replica.saves);
 }
@@ -120,8 +118,8 @@ TEST(Causes, SlowWorkersAreRemovedOnceInAll) {
   const RecordedStep late = recorded([&](const Op& op) { return 1.5 * long_last(op); }, 1000);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
   const CauseReport report = find_causes(steps);
-  ASSERT_NE(find(report, CauseKind::kWorker), nullptr);
-  ASSERT_NE(find(report, CauseKind::kSequenceLengths), nullptr);
+  ASSERT_NE(find_cause(report, CauseKind::kWorker), nullptr);
+  ASSERT_NE(find_cause(report, CauseKind::kSequenceLengths), nullptr);
   EXPECT_EQ(report.replayed - report.saved_together, 412'500);
 }
 
@@ -133,8 +131,8 @@ TEST(Causes, SlowWorkersAreNoUnequalStagesHoweverMany) {
       recorded_in_chunks([](const Op& op) { return op.stage % 4 == 0 ? 1.0 : 1.5; });
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
   const CauseReport report = find_causes(steps);
-  EXPECT_NE(find(report, CauseKind::kWorker), nullptr);
-  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
+  EXPECT_NE(find_cause(report, CauseKind::kWorker), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr);
 }
 
 // The last backwards take three times as long on all stages: no stage, no worker, and no sequence,
@@ -145,7 +143,7 @@ TEST(Causes, UnevenOpsAreACauseWhereNothingElseIs) {
   const std::vector<ReplicatedStep> steps{{observe(step), observe(step)}};
   const CauseReport report = find_causes(steps);
   ASSERT_EQ(report.causes.size(), 1u);
-  EXPECT_EQ(report.causes.front().kind, CauseKind::kVariation);
+  EXPECT_EQ(report.causes.front().kind(), CauseKind::kVariation);
   EXPECT_EQ(report.replayed - report.causes.front().saves, 11 * (10 + 25));  // B takes 20 * 10 / 8
 }
 
@@ -161,7 +159,7 @@ TEST(Causes, SavingsEndWithTheActivitiesAroundTheOps) {
   optimizer.end = 380 * kMs;
   const std::vector<std::vector<OuterActivity>> activities{{optimizer}};
   const CauseReport report = find_causes(steps, activities);
-  const Cause* worker = find(report, CauseKind::kWorker);
+  const Cause* worker = find_cause(report, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(report.replayed - worker->saves, 380 * kMs);
 }
@@ -171,7 +169,7 @@ TEST(Causes, SavingsEndWithTheActivitiesAroundTheOps) {
 TEST(Causes, OneWorkerOfTwoThatAreSlowSavesNothing) {
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 1 ? 2.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(late), observe(late)}};
-  EXPECT_EQ(find(find_causes(steps), CauseKind::kWorker), nullptr);
+  EXPECT_EQ(find_cause(find_causes(steps), CauseKind::kWorker), nullptr);
 }
 
 // Micro-batches 0 to 7 take 1, 2, 1, 2 ... times as long, both forwards and backwards: 1.5 on
@@ -181,14 +179,14 @@ TEST(Causes, SequenceLengthsShowInForwardsAndBackwards) {
   const RecordedStep step = recorded(length);
   const std::vector<ReplicatedStep> steps{{observe(step)}};
   const CauseReport report = find_causes(steps);
-  const Cause* lengths = find(report, CauseKind::kSequenceLengths);
+  const Cause* lengths = find_cause(report, CauseKind::kSequenceLengths);
   ASSERT_NE(lengths, nullptr);
-  EXPECT_NEAR(lengths->factor, 1, 1e-9);
+  EXPECT_NEAR(std::get<UnequalMicrobatches>(lengths->facts).correlation, 1, 1e-9);
   EXPECT_EQ(report.replayed - lengths->saves, 495);
   const RecordedStep jitter =
       recorded([&](const Op& op) { return op.kind == OpKind::kForward ? length(op) : 1.0; });
   const std::vector<ReplicatedStep> others{{observe(jitter)}};
-  EXPECT_EQ(find(find_causes(others), CauseKind::kSequenceLengths), nullptr);
+  EXPECT_EQ(find_cause(find_causes(others), CauseKind::kSequenceLengths), nullptr);
 }
 
 // The forward of micro-batch 3 on stage 2 takes 110 instead of 10, in one replica of one step.
@@ -199,7 +197,7 @@ TEST(Causes, APauseIsNoUnequalStage) {
   const RecordedStep step = recorded(pause);
   const std::vector<ReplicatedStep> steps{{observe(step)}};
   const CauseReport report = find_causes(steps);
-  const Cause* found = find(report, CauseKind::kPause);
+  const Cause* found = find_cause(report, CauseKind::kPause);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(report.causes.size(), 1u);
   EXPECT_EQ(report.replayed - found->saves, 330);
@@ -218,11 +216,11 @@ TEST(Causes, UnequalStagesSaveTheSameWithAPause) {
   const std::vector<ReplicatedStep> steps{{observe(step)}};
   const std::vector<ReplicatedStep> paused_steps{{observe(paused)}};
   const CauseReport report = find_causes(paused_steps);
-  const Cause* const alone = find(report, CauseKind::kStage);
+  const Cause* const alone = find_cause(report, CauseKind::kStage);
   ASSERT_NE(alone, nullptr);
-  EXPECT_EQ(alone->saves, find(find_causes(steps), CauseKind::kStage)->saves);
-  ASSERT_NE(find(report, CauseKind::kPause), nullptr);
-  EXPECT_EQ(report.saved_together, alone->saves + find(report, CauseKind::kPause)->saves);
+  EXPECT_EQ(alone->saves, find_cause(find_causes(steps), CauseKind::kStage)->saves);
+  ASSERT_NE(find_cause(report, CauseKind::kPause), nullptr);
+  EXPECT_EQ(report.saved_together, alone->saves + find_cause(report, CauseKind::kPause)->saves);
 }
 
 // Stage 3 is a little slow in one replica: it is the worker's time, and no stage is unequal as
@@ -232,9 +230,9 @@ TEST(Causes, ASlowWorkerIsNotItsStageToo) {
   const RecordedStep late = recorded([](const Op& op) { return op.stage == 3 ? 1.08 : 1.0; }, 10);
   const std::vector<ReplicatedStep> steps{{observe(step), observe(late)}};
   const CauseReport report = find_causes(steps);
-  const Cause* const worker = find(report, CauseKind::kWorker);
+  const Cause* const worker = find_cause(report, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
-  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr);
   EXPECT_EQ(report.saved_together, worker->saves);
 }
 
@@ -248,7 +246,7 @@ TEST(Causes, AClearlySlowWorkerIsNothingElse) {
                                             {observe(step), observe(late)}};
     const CauseReport report = find_causes(steps);
     ASSERT_EQ(report.causes.size(), 1u) << slow;
-    EXPECT_EQ(report.causes.front().kind, CauseKind::kWorker) << slow;
+    EXPECT_EQ(report.causes.front().kind(), CauseKind::kWorker) << slow;
   }
 }
 
@@ -258,9 +256,9 @@ TEST(Causes, SlowReplicasAndStepsHaveNoUnequalMicrobatches) {
   const RecordedStep late = recorded([](const Op&) { return 2.0; });
   const std::vector<ReplicatedStep> replicas{{observe(step), observe(late)},
                                              {observe(step), observe(late)}};
-  EXPECT_EQ(find(find_causes(replicas), CauseKind::kSequenceLengths), nullptr);
+  EXPECT_EQ(find_cause(find_causes(replicas), CauseKind::kSequenceLengths), nullptr);
   const std::vector<ReplicatedStep> later{{observe(step)}, {observe(late)}};
-  EXPECT_EQ(find(find_causes(later), CauseKind::kSequenceLengths), nullptr);
+  EXPECT_EQ(find_cause(find_causes(later), CauseKind::kSequenceLengths), nullptr);
 }
 
 // Rank 1 takes 2.5 times as long for micro-batches 2, 5 and 7 of every step: its ops are too many
@@ -274,11 +272,11 @@ TEST(Causes, AWorkerThatIsSlowForSomeMicrobatches) {
   const CauseReport report = find_causes(steps);
   ASSERT_EQ(report.causes.size(), 1u);
   const Cause& cause = report.causes.front();
-  EXPECT_EQ(cause.kind, CauseKind::kPause);
-  EXPECT_EQ(cause.count, 12);
-  EXPECT_EQ(cause.steps, 2);
-  ASSERT_EQ(cause.changed.size(), 1u);
-  EXPECT_EQ(cause.changed.front(), (Worker{0, 1}));
+  EXPECT_EQ(cause.kind(), CauseKind::kPause);
+  const auto& facts = std::get<InterruptedOps>(cause.facts);
+  EXPECT_EQ(facts.count, 12);
+  EXPECT_EQ(facts.steps, 2);
+  EXPECT_EQ(facts.worker, (Worker{0, 1}));
   EXPECT_EQ(report.replayed - cause.saves, 330);
 }
 
@@ -288,10 +286,11 @@ TEST(Causes, StagesOfOneRankAreNamedTogether) {
       recorded_in_chunks([](const Op& op) { return op.stage % 4 == 1 ? 2.0 : 1.0; });
   const std::vector<ReplicatedStep> steps{{observe(step)}};
   const CauseReport report = find_causes(steps);
-  const Cause* const stage = find(report, CauseKind::kStage);
+  const Cause* const stage = find_cause(report, CauseKind::kStage);
   ASSERT_NE(stage, nullptr);
-  EXPECT_EQ(stage->rank, 1);
-  EXPECT_EQ(stage->stages, (std::vector<std::int32_t>{1, 5}));
+  const auto& facts = std::get<UnequalStage>(stage->facts);
+  EXPECT_EQ(facts.rank, 1);
+  EXPECT_EQ(facts.stages, (std::vector<std::int32_t>{1, 5}));
 }
 
 // From the fourth step on one rank takes 1.5 times as long, which is a change of its ops alone.
@@ -301,13 +300,13 @@ TEST(Causes, DriftsOfOneRankAreNotGivenToAll) {
   const std::vector<ReplicatedStep> steps{{observe(step)}, {observe(step)}, {observe(step)},
                                           {observe(late)}, {observe(late)}, {observe(late)}};
   const CauseReport report = find_causes(steps);
-  const Cause* const drift = find(report, CauseKind::kDrift);
+  const Cause* const drift = find_cause(report, CauseKind::kDrift);
   ASSERT_NE(drift, nullptr);
-  EXPECT_EQ(drift->steps, 3);
-  EXPECT_NEAR(drift->factor, 1.6, 1e-9);
+  const auto& facts = std::get<SlowerOps>(drift->facts);
+  EXPECT_EQ(facts.steps, 3);
+  EXPECT_NEAR(facts.factor, 1.6, 1e-9);
   EXPECT_EQ(report.causes.size(), 1u);  // neither pauses nor an unequal stage as well
-  ASSERT_EQ(drift->changed.size(), 1u);
-  EXPECT_EQ(drift->changed.front(), (Worker{0, 1}));
+  EXPECT_EQ(facts.workers, (std::vector<Worker>{{0, 1}}));
   EXPECT_EQ(report.replayed - drift->saves, 330);
 }
 
@@ -316,9 +315,9 @@ TEST(Causes, ShardsOfTheOutputLayerAreNoStages) {
   const auto shards = [](const Op& op) { return op.stage >= 4 ? 0.1 : 1.0; };
   const RecordedStep step = recorded_in_chunks(shards);
   const std::vector<ReplicatedStep> steps{{{step.program, step.timeline, 4}}};
-  EXPECT_EQ(find(find_causes(steps), CauseKind::kStage), nullptr);
+  EXPECT_EQ(find_cause(find_causes(steps), CauseKind::kStage), nullptr);
   const std::vector<ReplicatedStep> as_stages{{observe(step)}};
-  EXPECT_NE(find(find_causes(as_stages), CauseKind::kStage), nullptr);
+  EXPECT_NE(find_cause(find_causes(as_stages), CauseKind::kStage), nullptr);
   const std::vector<ObservedStep> alone{{step.program, step.timeline, 4}};
   for (const StageSpeed& speed : find_stragglers(alone).stages) {
     EXPECT_LT(speed.stage, 4);
@@ -352,22 +351,22 @@ double slow_second_stage(const Op& op) { return op.stage == 1 ? 1.25 : 1.0; }
 // Removing a slow worker gains nothing while the step waits for another replica.
 TEST(Causes, AWorkerCostsNoMoreThanItsReplicaIsLast) {
   const CauseReport alone = TwoReplicas(slow_second_stage).causes();
-  const Cause* worker = find(alone, CauseKind::kWorker);
+  const Cause* worker = find_cause(alone, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
-  EXPECT_EQ(worker->replica, 1);
+  EXPECT_EQ(std::get<SlowWorkers>(worker->facts).workers.front().replica, 1);
   const Nanos lost = alone.replayed - 330'000;
   EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost), 2);
 
   const Nanos delay = lost / 2;
   const CauseReport half = TwoReplicas(slow_second_stage, delay).causes();
   EXPECT_EQ(half.replayed, alone.replayed);
-  worker = find(half, CauseKind::kWorker);
+  worker = find_cause(half, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
   EXPECT_NEAR(static_cast<double>(worker->saves), static_cast<double>(lost - delay), 2);
 
   const CauseReport hidden = TwoReplicas(slow_second_stage, 2 * lost).causes();
   EXPECT_EQ(hidden.replayed, 330'000 + 2 * lost);
-  EXPECT_EQ(find(hidden, CauseKind::kWorker), nullptr);
+  EXPECT_EQ(find_cause(hidden, CauseKind::kWorker), nullptr);
 }
 
 // The other replica shows that the stage is as large as others.
@@ -376,22 +375,24 @@ TEST(Causes, AWorkerThatIsSlowForSomeMicrobatchesIsNoUnequalStage) {
     const CauseReport report = TwoReplicas([&](const Op& op) {
                                  return op.stage == 2 && op.microbatch % 4 == 1 ? factor : 1.0;
                                }).causes();
-    const Cause* long_ops = find(report, CauseKind::kPause);
+    const Cause* long_ops = find_cause(report, CauseKind::kPause);
     ASSERT_NE(long_ops, nullptr) << factor;
     EXPECT_EQ(long_ops, &report.causes.front());
-    EXPECT_EQ(long_ops->count, 6 * 2 * 2);
-    EXPECT_EQ(long_ops->changed, (std::vector<Worker>{{1, 2}}));
+    const auto& facts = std::get<InterruptedOps>(long_ops->facts);
+    EXPECT_EQ(facts.count, 6 * 2 * 2);
+    EXPECT_EQ(facts.worker, (Worker{1, 2}));
     EXPECT_NEAR(static_cast<double>(report.replayed - long_ops->saves), 330'000, 2);
-    EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << factor;
+    EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr) << factor;
   }
 }
 
 TEST(Causes, AReplicaThatIsALittleSlowerIsOneCause) {
   const CauseReport report = TwoReplicas([](const Op&) { return 1.06; }).causes();
-  const Cause* replica = find(report, CauseKind::kWorker);
+  const Cause* replica = find_cause(report, CauseKind::kWorker);
   ASSERT_NE(replica, nullptr);
-  EXPECT_TRUE(replica->whole_replicas);
-  EXPECT_EQ(replica->changed.size(), 4u);
+  const auto& facts = std::get<SlowWorkers>(replica->facts);
+  EXPECT_TRUE(facts.whole_replicas);
+  EXPECT_EQ(facts.workers.size(), 4u);
   EXPECT_NEAR(static_cast<double>(replica->saves), 0.06 * 330'000, 10);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/model/schedule_def.h"
@@ -70,10 +71,8 @@ class Job {
   std::vector<traces::ObservedActivity> activities_;
 };
 
-std::vector<std::int32_t> replicas_of(const Cause& cause) {
-  std::vector<std::int32_t> replicas;
-  for (const Worker& worker : cause.changed) replicas.push_back(worker.replica);
-  return replicas;
+const ReplicasThatBeginLate& facts_of(const std::optional<Cause>& cause) {
+  return std::get<ReplicasThatBeginLate>(cause->facts);
 }
 
 TEST(LateReplicas, OneThatTheOthersWaitForCostsItsDelay) {
@@ -81,8 +80,8 @@ TEST(LateReplicas, OneThatTheOthersWaitForCostsItsDelay) {
   for (int step = 0; step < 5; ++step) job.add_step({0, 40 * kMilli, kMilli});
   const std::optional<Cause> cause = job.find();
   ASSERT_TRUE(cause);
-  EXPECT_EQ(replicas_of(*cause), (std::vector<std::int32_t>{1}));
-  EXPECT_EQ(cause->steps, 4);  // where the first step starts is not known
+  EXPECT_EQ(facts_of(cause).replicas, (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(facts_of(cause).steps, 4);  // where the first step starts is not known
   EXPECT_EQ(cause->all_steps, 4);
   EXPECT_EQ(cause->saves, 40 * kMilli);
 }
@@ -93,7 +92,7 @@ TEST(LateReplicas, MarksTellWhereTheFirstStepStarts) {
   job.add_step({0, 0}, true);
   const std::optional<Cause> cause = job.find();
   ASSERT_TRUE(cause);
-  EXPECT_EQ(cause->steps, 1);
+  EXPECT_EQ(facts_of(cause).steps, 1);
   EXPECT_EQ(cause->all_steps, 2);
   EXPECT_EQ(cause->saves, 15 * kMilli);
 }
@@ -103,7 +102,7 @@ TEST(LateReplicas, SeveralAreRemovedTogether) {
   for (int step = 0; step < 3; ++step) job.add_step({0, 30 * kMilli, 0, 30 * kMilli, 0});
   const std::optional<Cause> cause = job.find();
   ASSERT_TRUE(cause);
-  EXPECT_EQ(replicas_of(*cause), (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(facts_of(cause).replicas, (std::vector<std::int32_t>{1, 3}));
   EXPECT_EQ(cause->saves, 30 * kMilli);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/causes.h"
@@ -43,7 +44,8 @@ Nanos saved_by(const std::vector<traces::MeasuredStep>& steps, CauseKind kind, b
   EXPECT_TRUE(report.is_known);
   Nanos saved = 0;
   for (const Cause& cause : report.causes)
-    if (cause.kind == kind && cause.is_unseen == is_unseen) saved += cause.saves;
+    if (cause.kind() == kind && std::holds_alternative<UnseenMessages>(cause.facts) == is_unseen)
+      saved += cause.saves;
   return saved;
 }
 

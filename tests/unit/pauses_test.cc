@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <functional>
 #include <list>
+#include <optional>
+#include <variant>
 
 #include "sim/analysis/causes.h"
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
+#include "tests/support/find_cause.h"
 #include "tests/support/recorded_step.h"
 
 namespace bubblescope::tests {
@@ -37,10 +40,9 @@ Timeline delay(const RecordedStep& step, const std::function<Nanos(const Instruc
   return delayed;
 }
 
-const Cause* find(const CauseReport& report, CauseKind kind) {
-  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
-                                  [kind](const Cause& cause) { return cause.kind == kind; });
-  return found == report.causes.end() ? nullptr : &*found;
+std::optional<SlowLink> slow_link_of(const Cause& cause) {
+  const auto* const messages = std::get_if<ExposedMessages>(&cause.facts);
+  return messages == nullptr ? std::nullopt : messages->link;
 }
 
 bool is_op(const Instruction& one, const std::string& op) {
@@ -52,7 +54,7 @@ TEST(Causes, MessagesCostWhatAStepWithoutThemSaves) {
   const RecordedStep step = recorded(10);
   const std::vector<ReplicatedStep> steps{{{step.program, step.timeline}}};
   const CauseReport report = find_causes(steps);
-  const Cause* messages = find(report, CauseKind::kCommunication);
+  const Cause* messages = find_cause(report, CauseKind::kCommunication);
   ASSERT_NE(messages, nullptr);
   EXPECT_EQ(messages->saves, compute_makespan(step.timeline) - 11 * 300);
 }
@@ -71,20 +73,22 @@ TEST(Causes, ASlowLinkIsNamed) {
     const Timeline timeline = simulate(step.program, durations);
     const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
     const CauseReport report = find_causes(steps);
-    const auto slow = std::find_if(report.causes.begin(), report.causes.end(),
-                                   [](const Cause& cause) { return cause.link.has_value(); });
+    const auto slow =
+        std::find_if(report.causes.begin(), report.causes.end(),
+                     [](const Cause& cause) { return slow_link_of(cause).has_value(); });
     ASSERT_NE(slow, report.causes.end());
-    EXPECT_EQ(slow->kind, CauseKind::kCommunication);
-    EXPECT_EQ(std::minmax(slow->link->from, slow->link->to), std::minmax(1, 2));
-    EXPECT_EQ(slow->link->both_ways, both_ways);
-    EXPECT_EQ(slow->link->time, 80);
-    EXPECT_EQ(slow->link->usual, 10);
+    EXPECT_EQ(slow->kind(), CauseKind::kCommunication);
+    const SlowLink link = *slow_link_of(*slow);
+    EXPECT_EQ(std::minmax(link.from, link.to), std::minmax(1, 2));
+    EXPECT_EQ(link.both_ways, both_ways);
+    EXPECT_EQ(link.time, 80);
+    EXPECT_EQ(link.usual, 10);
     EXPECT_EQ(slow->saves, compute_makespan(timeline) - compute_makespan(step.timeline));
   }
   const RecordedStep even = recorded(10);
   const std::vector<ReplicatedStep> steps{{{even.program, even.timeline}}};
   const CauseReport report = find_causes(steps);
-  EXPECT_FALSE(find(report, CauseKind::kCommunication)->link.has_value());
+  EXPECT_FALSE(slow_link_of(*find_cause(report, CauseKind::kCommunication)).has_value());
 }
 
 // One gap of 150 before 3F4, which is on the critical path: without it the step is 150 shorter.
@@ -95,13 +99,13 @@ TEST(Causes, ALongRareGapIsAPause) {
   const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
   EXPECT_EQ(count_pauses(steps), 1);
   const CauseReport report = find_causes(steps);
-  const Cause* pause = find(report, CauseKind::kPause);
+  const Cause* pause = find_cause(report, CauseKind::kPause);
   ASSERT_NE(pause, nullptr);
   EXPECT_EQ(pause->saves, 150);
-  EXPECT_EQ(pause->rank, 3);
-  EXPECT_EQ(pause->steps, 1);
-  EXPECT_FALSE(pause->within_ops);
-  EXPECT_EQ(find(report, CauseKind::kLaunch), nullptr);
+  const auto& gaps = std::get<LongGaps>(pause->facts);
+  EXPECT_EQ(gaps.rank, 3);
+  EXPECT_EQ(gaps.steps, 1);
+  EXPECT_EQ(find_cause(report, CauseKind::kLaunch), nullptr);
 }
 
 // A profile without messages: a gap that is long and rare is a pause, although its op may have
@@ -114,8 +118,8 @@ TEST(Causes, APauseIsNoMessageThatWasNotRecorded) {
   timeline.may_lack_messages = true;
   const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
   const CauseReport report = find_causes(steps);
-  EXPECT_EQ(find(report, CauseKind::kCommunication), nullptr);
-  const Cause* pause = find(report, CauseKind::kPause);
+  EXPECT_EQ(find_cause(report, CauseKind::kCommunication), nullptr);
+  const Cause* pause = find_cause(report, CauseKind::kPause);
   ASSERT_NE(pause, nullptr);
   EXPECT_EQ(pause->saves, 150);
 }
@@ -129,11 +133,11 @@ TEST(Causes, ManySmallGapsAreLateLaunches) {
   const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
   EXPECT_EQ(count_pauses(steps), 0);
   const CauseReport report = find_causes(steps);
-  const Cause* launch = find(report, CauseKind::kLaunch);
+  const Cause* launch = find_cause(report, CauseKind::kLaunch);
   ASSERT_NE(launch, nullptr);
-  EXPECT_EQ(launch->rank, 2);
+  EXPECT_EQ(std::get<LateLaunches>(launch->facts).rank, 2);
   EXPECT_EQ(launch->saves, compute_makespan(timeline) - 3300);
-  EXPECT_EQ(find(report, CauseKind::kPause), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kPause), nullptr);
 }
 
 // 2B3 takes 5 times as long in one of four steps: 800 more, of which the mean step has a quarter.
@@ -148,11 +152,11 @@ TEST(Causes, ASingleLongOpIsAPause) {
                                           {{step.program, step.timeline}},
                                           {{step.program, step.timeline}}};
   const CauseReport report = find_causes(steps);
-  const Cause* pause = find(report, CauseKind::kPause);
+  const Cause* pause = find_cause(report, CauseKind::kPause);
   ASSERT_NE(pause, nullptr);
-  EXPECT_TRUE(pause->within_ops);
-  EXPECT_EQ(pause->count, 1);
-  EXPECT_DOUBLE_EQ(pause->factor, 5);
+  const auto& ops = std::get<InterruptedOps>(pause->facts);
+  EXPECT_EQ(ops.count, 1);
+  EXPECT_DOUBLE_EQ(ops.factor, 5);
   EXPECT_EQ(pause->saves, (compute_makespan(slow) - 3300) / 4);
 }
 
@@ -193,12 +197,11 @@ TEST(Causes, ManyScatteredLongOpsArePauses) {
                    (op.kind == OpKind::kForward ? 0 : 1));
   });
   const CauseReport report = steps.causes();
-  const Cause* const pause = find(report, CauseKind::kPause);
+  const Cause* const pause = find_cause(report, CauseKind::kPause);
   ASSERT_NE(pause, nullptr);
-  EXPECT_TRUE(pause->within_ops);
-  EXPECT_NEAR(pause->factor, 1.8, 0.01);
+  EXPECT_NEAR(std::get<InterruptedOps>(pause->facts).factor, 1.8, 0.01);
   EXPECT_EQ(report.replayed - pause->saves, steps.uninterrupted());
-  EXPECT_EQ(find(report, CauseKind::kVariation), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kVariation), nullptr);
 }
 
 // Where forwards and backwards are long together, or the same ops in all steps, they have more
@@ -208,12 +211,12 @@ TEST(Causes, LongOpsThatHaveMoreWorkAreNoPauses) {
     const std::size_t place = (step * 2 + replica) * 4 + static_cast<std::size_t>(op.stage);
     return strikes(place * 8 + static_cast<std::size_t>(op.microbatch));
   });
-  EXPECT_EQ(find(together.causes(), CauseKind::kPause), nullptr);
+  EXPECT_EQ(find_cause(together.causes(), CauseKind::kPause), nullptr);
   const InterruptedSteps always([](std::size_t, std::size_t, const Op& op) {
     return strikes(static_cast<std::size_t>(op.stage * 8 + op.microbatch) * 2 +
                    (op.kind == OpKind::kForward ? 0 : 1));
   });
-  EXPECT_EQ(find(always.causes(), CauseKind::kPause), nullptr);
+  EXPECT_EQ(find_cause(always.causes(), CauseKind::kPause), nullptr);
 }
 
 // Four steps of 3300, then four that take 10 % longer: the mean step is 165 shorter without that.
@@ -228,10 +231,11 @@ TEST(Causes, ALastingChangeOfSpeedIsADrift) {
     steps.push_back({{step.program, timelines.back()}});
   }
   const CauseReport report = find_causes(steps);
-  const Cause* drift = find(report, CauseKind::kDrift);
+  const Cause* drift = find_cause(report, CauseKind::kDrift);
   ASSERT_NE(drift, nullptr);
-  EXPECT_EQ(drift->steps, 4);
-  EXPECT_NEAR(drift->factor, 1.1, 1e-9);
+  const auto& ops = std::get<SlowerOps>(drift->facts);
+  EXPECT_EQ(ops.steps, 4);
+  EXPECT_NEAR(ops.factor, 1.1, 1e-9);
   EXPECT_NEAR(static_cast<double>(drift->saves), 165, 1);
 }
 

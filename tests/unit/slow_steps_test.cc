@@ -3,15 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <list>
 #include <optional>
 #include <random>
+#include <variant>
 #include <vector>
 
 #include "sim/analysis/causes.h"
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
+#include "tests/support/find_cause.h"
 #include "tests/support/recorded_step.h"
 
 namespace bubblescope::tests {
@@ -50,12 +51,6 @@ class Steps {
   std::vector<ReplicatedStep> steps_;
 };
 
-const Cause* find(const CauseReport& report, CauseKind kind) {
-  const auto found = std::find_if(report.causes.begin(), report.causes.end(),
-                                  [kind](const Cause& cause) { return cause.kind == kind; });
-  return found == report.causes.end() ? nullptr : &*found;
-}
-
 // Rank 2 takes 1.3 times as long in steps 1, 4, and so on: with one replica and with two it is not
 // an unequal stage, and is as fast as in its other steps without that.
 TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
@@ -65,13 +60,14 @@ TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
         return op.stage == 2 && replica == 0 && step * 3 % 8 < slow ? 1.3 : 1.0;
       });
       const CauseReport report = steps.causes();
-      EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << slow;
-      const Cause* const worker = find(report, CauseKind::kWorker);
+      EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr) << slow;
+      const Cause* const worker = find_cause(report, CauseKind::kWorker);
       ASSERT_NE(worker, nullptr) << slow << " of " << replicas;
-      EXPECT_EQ(worker->rank, 2);
-      EXPECT_EQ(worker->steps, static_cast<std::int64_t>(slow));
+      const auto& facts = std::get<WorkerSlowAtTimes>(worker->facts);
+      EXPECT_EQ(facts.worker, (Worker{0, 2}));
+      EXPECT_EQ(facts.steps, static_cast<std::int64_t>(slow));
       EXPECT_EQ(worker->all_steps, 8);
-      EXPECT_NEAR(worker->factor, 1.3, 0.01);
+      EXPECT_NEAR(facts.factor, 1.3, 0.01);
     }
 }
 
@@ -86,8 +82,9 @@ TEST(SlowSteps, WhatNoiseExplainsIsNoCause) {
         return noise(random) * (replica == 1 && op.stage == 1 ? slow : 1.0);
       });
       const CauseReport report = steps.causes();
-      EXPECT_EQ(find(report, CauseKind::kWorker) != nullptr, slow == 1.4) << slow << " " << seed;
-      EXPECT_EQ(find(report, CauseKind::kStage), nullptr) << slow << " " << seed;
+      EXPECT_EQ(find_cause(report, CauseKind::kWorker) != nullptr, slow == 1.4)
+          << slow << " " << seed;
+      EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr) << slow << " " << seed;
     }
   }
 }
@@ -97,7 +94,7 @@ TEST(SlowSteps, ASlowWorkerWithoutNoiseIsACause) {
   const Steps steps(3, 2, [&](std::size_t, std::size_t replica, const Op& op) {
     return replica == 1 && op.stage == 1 ? 1.07 : 1.0;
   });
-  EXPECT_NE(find(steps.causes(), CauseKind::kWorker), nullptr);
+  EXPECT_NE(find_cause(steps.causes(), CauseKind::kWorker), nullptr);
 }
 
 // Rank 1 throttles: 4 % more from step to step, 1.28 times its first pace in the last of eight.
@@ -107,15 +104,16 @@ TEST(SlowSteps, AWorkerThatThrottlesIsSlowBesideItsFirstSteps) {
     return op.stage == 1 ? 1 + 0.04 * static_cast<double>(step) : 1.0;
   });
   const CauseReport report = steps.causes();
-  const Cause* const worker = find(report, CauseKind::kWorker);
+  const Cause* const worker = find_cause(report, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(worker, &report.causes.front());
-  EXPECT_EQ(worker->rank, 1);
-  EXPECT_TRUE(worker->grows);
-  EXPECT_NEAR(worker->factor, 1.28, 0.02);
+  const auto& facts = std::get<WorkerSlowAtTimes>(worker->facts);
+  EXPECT_EQ(facts.worker.rank, 1);
+  EXPECT_TRUE(facts.grows);
+  EXPECT_NEAR(facts.factor, 1.28, 0.02);
   EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
               static_cast<double>(even.causes().replayed), 0.01 * 330'000);
-  EXPECT_EQ(find(report, CauseKind::kStage), nullptr);
+  EXPECT_EQ(find_cause(report, CauseKind::kStage), nullptr);
 }
 
 // With a replica to compare with, it is as fast as that in every step: how much it is slower in the
@@ -130,7 +128,7 @@ TEST(SlowSteps, AWorkerThatThrottlesIsSlowBesideItsStageElsewhere) {
         return 1 + 0.04 * static_cast<double>(step);
       });
       const CauseReport report = steps.causes();
-      const Cause* const worker = find(report, CauseKind::kWorker);
+      const Cause* const worker = find_cause(report, CauseKind::kWorker);
       ASSERT_NE(worker, nullptr) << at_once << replicas;
       EXPECT_EQ(worker, &report.causes.front());
       EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
@@ -146,9 +144,9 @@ TEST(SlowSteps, AReplicaThatThrottlesIsSlowBesideTheOthers) {
     return replica == 1 ? 1 + 0.04 * static_cast<double>(step) : 1.0;
   });
   const CauseReport report = steps.causes();
-  const Cause* const worker = find(report, CauseKind::kWorker);
+  const Cause* const worker = find_cause(report, CauseKind::kWorker);
   ASSERT_NE(worker, nullptr);
-  EXPECT_TRUE(worker->whole_replicas);
+  EXPECT_TRUE(std::get<SlowWorkers>(worker->facts).whole_replicas);
   EXPECT_NEAR(static_cast<double>(report.replayed - worker->saves),
               static_cast<double>(even.causes().replayed), 0.005 * 330'000);
 }
@@ -163,11 +161,12 @@ TEST(SlowSteps, StepsThatAreSlowOnAllRanksAreACause) {
       const CauseReport report = steps.causes();
       ASSERT_EQ(report.causes.size(), 1U) << first;
       const Cause& slow = report.causes.front();
-      EXPECT_EQ(slow.kind, CauseKind::kSlowSteps);
-      EXPECT_EQ(slow.steps, 2);
+      EXPECT_EQ(slow.kind(), CauseKind::kSlowSteps);
+      const auto& facts = std::get<SlowOnMostRanks>(slow.facts);
+      EXPECT_EQ(facts.steps, 2);
       EXPECT_EQ(slow.all_steps, 8);
-      EXPECT_DOUBLE_EQ(slow.factor, 2.5);
-      EXPECT_EQ(slow.are_first, first == 0);
+      EXPECT_DOUBLE_EQ(facts.factor, 2.5);
+      EXPECT_EQ(facts.are_first, first == 0);
       EXPECT_EQ(report.replayed - slow.saves, 330'000);
     }
 }
@@ -177,7 +176,7 @@ TEST(SlowSteps, StepsThatDifferByChanceAreNoCause) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> noise(0.8, 1.2);
     const Steps steps(8, 2, [&](std::size_t, std::size_t, const Op&) { return noise(random); });
-    EXPECT_EQ(find(steps.causes(), CauseKind::kSlowSteps), nullptr) << seed;
+    EXPECT_EQ(find_cause(steps.causes(), CauseKind::kSlowSteps), nullptr) << seed;
   }
 }
 

@@ -176,7 +176,7 @@ TEST(Slowdown, IsTheSameWhereMessagesWaitForTheirReceiver) {
   EXPECT_EQ(causes.replayed, found.replayed);
   // Each op takes 1.25 times as long, as with equal stages.
   ASSERT_FALSE(causes.causes.empty());
-  EXPECT_EQ(causes.causes.front().kind, CauseKind::kStage);
+  EXPECT_EQ(causes.causes.front().kind(), CauseKind::kStage);
   EXPECT_EQ(causes.causes.front().left, found.fixed);
 }
 

@@ -15,7 +15,7 @@ namespace bubblescope::tests {
 namespace {
 
 /// The unequal stage of 1F1B, of which stage s takes factors[s] times as long.
-Cause unequal_stage_of(const std::vector<double>& factors) {
+UnequalStage unequal_stage_of(const std::vector<double>& factors) {
   UniformCost cost;
   cost.forward = 1'000;
   cost.backward = 2'000;
@@ -32,10 +32,10 @@ Cause unequal_stage_of(const std::vector<double>& factors) {
 }
 
 TEST(UnequalStage, IsTheOneThatIsFarthestFromTheOthers) {
-  const Cause large = unequal_stage_of({1, 1, 1, 1.5});
+  const UnequalStage large = unequal_stage_of({1, 1, 1, 1.5});
   EXPECT_EQ(large.stage, 3);
   EXPECT_NEAR(large.factor, 1.5 / 1.125, 1e-9);
-  const Cause small = unequal_stage_of({1, 0.6, 1, 1});
+  const UnequalStage small = unequal_stage_of({1, 0.6, 1, 1});
   EXPECT_EQ(small.stage, 1);
   EXPECT_EQ(small.rank, 1);
   EXPECT_NEAR(small.factor, 0.6 / 0.9, 1e-9);

@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "sim/analysis/cause.h"
 #include "tests/support/recorded_step.h"
 #include "tools/commands/analyze_job.h"
 #include "traces/reports/between_steps.h"
@@ -70,7 +72,8 @@ TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
   ASSERT_TRUE(analysis.iterations.causes);
   const std::vector<Cause>& causes = analysis.iterations.causes->causes;
   const auto reduction = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
-    return cause.collective == "AllReduce";
+    const auto* const collective = std::get_if<ExposedCollective>(&cause.facts);
+    return collective != nullptr && collective->name == "AllReduce";
   });
   ASSERT_NE(reduction, causes.end());
   EXPECT_EQ(reduction->saves, 200'000);

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/conclusions.h"
@@ -101,17 +102,11 @@ std::vector<std::int32_t> list_replicas(const std::vector<traces::MeasuredStep>&
 traces::Iterations name_replicas(traces::Iterations iterations,
                                  const std::vector<traces::MeasuredStep>& steps) {
   const std::vector<std::int32_t> numbers = list_replicas(steps);
-  const auto name = [&](std::int32_t& replica) {
-    replica = numbers.at(static_cast<std::size_t>(replica));
-  };
-  for (Cause& cause : iterations.causes->causes) {
-    if (cause.kind == CauseKind::kWorker) name(cause.replica);
-    if (cause.link && cause.link->replica) name(*cause.link->replica);
-    if (cause.kind == CauseKind::kLateReplica) continue;  // which has the trace's numbers
-    for (Worker& worker : cause.changed) name(worker.replica);
-  }
+  for (Cause& cause : iterations.causes->causes)
+    cause = with_replica_numbers(std::move(cause), numbers);
   if (iterations.slowdown)
-    for (WorkerSlowdown& worker : iterations.slowdown->by_worker) name(worker.replica);
+    for (WorkerSlowdown& worker : iterations.slowdown->by_worker)
+      worker.replica = numbers.at(static_cast<std::size_t>(worker.replica));
   return iterations;
 }
 
@@ -287,10 +282,12 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
   name_recomputed_parts(costs.fitted.table.stages, schedule);
   for (std::vector<StageEntry>& of_replica : costs.fitted.table.replicas)
     name_recomputed_parts(of_replica, schedule);
-  if (const std::optional<Cause> late = find_late_cause(read))
+  if (const std::optional<Cause> late = find_late_cause(read)) {
+    const bool begins_alone = std::get<ReplicasThatBeginLate>(late->facts).replicas.size() == 1;
     costs.notes.push_back(
         fmt::format("{} begin{} late: with other schedules as well, by as much in the mean",
-                    traces::cause_place(*late), late->changed.size() > 1 ? "" : "s"));
+                    traces::cause_place(*late), begins_alone ? "s" : ""));
+  }
   if (options.fits_costs)
     if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
       costs.notes.push_back(
@@ -304,7 +301,8 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
 std::optional<std::int32_t> find_stage_or_rank(const traces::Iterations& iterations) {
   if (!iterations.causes || traces::has_replicas(iterations)) return {};
   for (const Cause& cause : iterations.causes->causes)
-    if (cause.kind == CauseKind::kStage && cause.factor > 1) return cause.stage;
+    if (const auto* const stage = std::get_if<UnequalStage>(&cause.facts))
+      if (stage->factor > 1) return stage->stage;
   return {};
 }
 

@@ -101,7 +101,7 @@ std::string write_job_row(const std::string& job, const Analysis& analysis, doub
       is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
       iterations.trust.replay_error, to_string(iterations.trust.verdict),
       iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->slowdown) : "",
-      cause == nullptr ? "" : traces::cause_code(cause->kind),
+      cause == nullptr ? "" : traces::cause_code(cause->kind()),
       cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
       cause == nullptr ? "" : fmt::format("{}", cause->saves), change);
 }

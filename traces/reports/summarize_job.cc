@@ -19,7 +19,8 @@ JobSummary summarize_job(const Iterations& iterations) {
   if (iterations.causes && iterations.causes->is_known) {
     job.causes.emplace();
     for (const Cause& cause : iterations.causes->causes)
-      job.causes->push_back({std::string(cause_code(cause.kind)), cause_place(cause), cause.saves});
+      job.causes->push_back(
+          {std::string(cause_code(cause.kind())), cause_place(cause), cause.saves});
   }
   if (iterations.slowdown) {
     job.slowdown = iterations.slowdown->slowdown;

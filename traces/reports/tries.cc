@@ -59,7 +59,7 @@ void write_row(JsonWriter& json, const Tries& tries, const TryRow& row, const ch
 void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
   json.line(1).key("without").begin_array();
   for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
-    json.line(2).begin_object().member("cause", cause_code(cause.kind));
+    json.line(2).begin_object().member("cause", cause_code(cause.kind()));
     json.member("where", cause_place(cause));
     write_interval(json, change_without(cause, step));
     json.end_object();

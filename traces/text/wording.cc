@@ -11,6 +11,13 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("h") ? "es" : "s");
 }
 
+std::string list_words(const std::vector<std::string>& words) {
+  std::string list;
+  for (std::size_t at = 0; at < words.size(); ++at)
+    list += (at == 0 ? "" : at + 1 == words.size() ? " and " : ", ") + words[at];
+  return list;
+}
+
 std::string shape_text(const Shape& shape) {
   std::string text = counted(shape.ranks, "rank") + ", ";
   if (shape.chunks > 1) text += counted(shape.chunks, "chunk") + " each, ";

@@ -14,6 +14,9 @@ namespace bubblescope::traces {
 /// "1 rank", "4 ranks".
 std::string counted(std::int64_t count, std::string_view noun);
 
+/// "1", "1 and 3", "1, 3 and 4".
+std::string list_words(const std::vector<std::string>& words);
+
 /// "4 ranks, 2 chunks each, 8 micro-batches".
 std::string shape_text(const Shape& shape);
 

@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "sim/analysis/analyze.h"
-#include "sim/analysis/plain_step.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
 #include "sim/ir/lower.h"
-#include "sim/ir/lower_dataflow.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
-#include "sim/predict/predict_repeated.h"
 #include "tests/support/as_written.h"
 
 namespace bubblescope::tests {
@@ -29,12 +26,6 @@ ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32
 
 ValidSchedule interleaved() {
   return build_schedule(find_schedule("interleaved"), make_request(64, 2, 1024));
-}
-
-Schedule one_f_one_b(const benchmark::State& state) {
-  return build_schedule(find_schedule("1f1b"),
-                        make_request(static_cast<std::int32_t>(state.range(0)), 1,
-                                     static_cast<std::int32_t>(state.range(1))));
 }
 
 /// Reports time per item; `items` are ops or instructions.
@@ -69,14 +60,6 @@ void BM_Lower(benchmark::State& state) {
   per_item(state, schedule->op_count());
 }
 BENCHMARK(BM_Lower)->Unit(benchmark::kMillisecond);
-
-/// The lowering of schedules with recomputation, copies or fused pairs.
-void BM_LowerBySorting(benchmark::State& state) {
-  const ValidSchedule schedule = interleaved();
-  for (auto _ : state) benchmark::DoNotOptimize(lower_by_sorting(schedule, Overlap::kAtomic));
-  per_item(state, schedule->op_count());
-}
-BENCHMARK(BM_LowerBySorting)->Unit(benchmark::kMillisecond);
 
 /// Every message mode; a mode is run only where a stricter one deadlocks.
 void BM_CheckMessages(benchmark::State& state) {
@@ -116,56 +99,6 @@ void BM_WholeWalkSmall(benchmark::State& state) {
   per_item(state, 1);
 }
 BENCHMARK(BM_WholeWalkSmall)->Unit(benchmark::kMicrosecond);
-
-/// From an order to a brief report in one walk: 1F1B on so many ranks with so many micro-batches.
-void BM_PlainStep(benchmark::State& state) {
-  const Schedule schedule = one_f_one_b(state);
-  const CostModel costs = spread({}, schedule);
-  for (auto _ : state)
-    if (!report_plain_step(schedule, costs, {}, LowerBound::kSkip))
-      state.SkipWithError("the step is not plain");
-  per_item(state, schedule.op_count());
-}
-BENCHMARK(BM_PlainStep)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
-
-/// The same report by a Program and a Timeline.
-void BM_PlainStepByProgram(benchmark::State& state) {
-  const Schedule schedule = one_f_one_b(state);
-  const CostModel costs = spread({}, schedule);
-  for (auto _ : state) {
-    const ValidSchedule valid = require_valid(schedule);
-    const Program program = std::get<Program>(lower(valid));
-    const Timeline timeline = simulate(program, costs);
-    benchmark::DoNotOptimize(analyze_briefly(valid, program, timeline, {}, LowerBound::kSkip));
-  }
-  per_item(state, schedule.op_count());
-}
-BENCHMARK(BM_PlainStepByProgram)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
-
-/// A long step that repeats itself, from the schedule to the report: 1F1B or two chunks per rank,
-/// and the time of a message in ns.
-void BM_PredictRepeated(benchmark::State& state) {
-  const ValidSchedule schedule =
-      state.range(0) == 1 ? build_schedule(find_schedule("1f1b"), make_request(64, 1, 1024))
-                          : interleaved();
-  const auto none = [](const BubbleReport&) { return std::vector<std::int32_t>{}; };
-  Config config;
-  config.slack = Slack::kSkip;
-  UniformCost cost;
-  cost.message = state.range(1);
-  config.costs = UniformCosts{cost};
-  for (auto _ : state) {
-    const auto step = predict_repeated(schedule, config, none);
-    if (!std::holds_alternative<Prediction>(step))
-      state.SkipWithError("the step was not shortened");
-  }
-  per_item(state, schedule->op_count());
-}
-BENCHMARK(BM_PredictRepeated)
-    ->Args({1, 0})
-    ->Args({1, 400'000})
-    ->Args({2, 0})
-    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bubblescope::tests

@@ -2,6 +2,7 @@
 // timed and analyzed, from its flags to its row of the table.
 #include <benchmark/benchmark.h>
 
+#include <optional>
 #include <string>
 
 #include "exec/runtime/keep_memory.h"
@@ -34,9 +35,12 @@ void plan(benchmark::State& state, const std::string& schedule) {
   state.SetItemsProcessed(state.iterations());
 }
 
+/// Whether an evaluator keeps what configurations share, as in `plan`, or each gets a new one.
+enum class Sharing : bool { kAfresh, kKept };
+
 /// The same for a model: layer splits, ranks and recomputation differ between configurations; the
 /// order and the program do not.
-void plan_model(benchmark::State& state, const std::string& schedule) {
+void plan_model(benchmark::State& state, const std::string& schedule, Sharing sharing) {
   tools::PredictOptions options;
   options.model.model = "llama3-70b";
   tools::ModelAxes axes;
@@ -52,9 +56,11 @@ void plan_model(benchmark::State& state, const std::string& schedule) {
   const std::vector<Configuration> configurations = planner.configurations();
   std::int64_t tried = 0;
   for (auto _ : state) {
-    tools::ModelEvaluator evaluator(planner);
-    for (const Configuration& configuration : configurations)
-      tried += evaluator.evaluate(configuration).was_tried() ? 1 : 0;
+    std::optional<tools::ModelEvaluator> evaluator;
+    for (const Configuration& configuration : configurations) {
+      if (!evaluator || sharing == Sharing::kAfresh) evaluator.emplace(planner);
+      tried += evaluator->evaluate(configuration).was_tried() ? 1 : 0;
+    }
   }
   state.SetItemsProcessed(tried);
 }
@@ -70,9 +76,13 @@ const bool kRegistered = [] {
                                  [name](benchmark::State& state) { plan(state, name); })
         ->Unit(benchmark::kMicrosecond);
   for (const char* name : {"1f1b", "interleaved", "zb-v"})
-    benchmark::RegisterBenchmark(("BM_PlanModel/" + std::string(name)).c_str(),
-                                 [name](benchmark::State& state) { plan_model(state, name); })
-        ->Unit(benchmark::kMicrosecond);
+    for (const Sharing sharing : {Sharing::kKept, Sharing::kAfresh}) {
+      const char* const group = sharing == Sharing::kKept ? "BM_PlanModel/" : "BM_PlanModelAfresh/";
+      benchmark::RegisterBenchmark(
+          (group + std::string(name)).c_str(),
+          [name, sharing](benchmark::State& state) { plan_model(state, name, sharing); })
+          ->Unit(benchmark::kMicrosecond);
+    }
   return true;
 }();
 

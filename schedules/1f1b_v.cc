@@ -13,25 +13,11 @@ ScheduleRequest capped(const ScheduleRequest& request) {
 }
 
 const ScheduleRegistrar one_f_one_b_v_registrar{[] {
-  return ScheduleDef{
-      .name = "1f1b-v",
-      .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",
-      .source = "Qi et al. 2024b",
-      .implied_chunks = 2,
-      .reads_costs = true,
-      .refuse =
-          [](const ScheduleRequest& request) {
-            return refuse_search(capped(request), SearchForm::kVFused);
-          },
-      .build =
-          [](const ScheduleRequest& request) {
-            return build_searched_under_its_caps(capped(request), SearchForm::kVFused);
-          },
-      .claims =
-          [](const ScheduleRequest& request) {
-            return claim_work_of_one_rank(request, SearchForm::kVFused);
-          },
-  };
+  return define_searched(
+      {.name = "1f1b-v",
+       .summary = "full backwards on a V of two chunks: two thirds of 1F1B's memory",
+       .source = "Qi et al. 2024b"},
+      SearchForm::kVFused, capped);
 }};
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Common parts of the schedules whose order is searched for, given costs and memory caps.
+// Schedules whose order is searched for, given costs and memory caps.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <cstdint>
+#include <functional>
 
 #include "sim/model/schedule_def.h"
 
@@ -21,18 +21,16 @@ ScheduleRequest cap_microbatches(ScheduleRequest request, std::int64_t microbatc
 /// Caps every rank at `chunks` chunks held until their W ends, whatever the memory model says.
 ScheduleRequest cap_chunks(ScheduleRequest request, std::int64_t chunks);
 
-/// Refuses caps that are too small for one micro-batch, for every such rank.
-std::vector<std::string> refuse_search(const ScheduleRequest& request, SearchForm form);
+/// Completes the definition of a schedule that has a name, a summary and a source: its order has
+/// the shortest span (last end minus first start, of the worst rank) that the heuristics of
+/// schedules/search find under the request's caps or smaller ones. More memory never makes it
+/// longer. Caps that are too small for one micro-batch are refused, for every such rank.
+ScheduleDef define_searched(ScheduleDef def, SearchForm form);
 
-/// The order with the shortest span (last end minus first start, of the worst rank) that the
-/// heuristics of schedules/search find under the request's caps or smaller ones. More memory never
-/// makes it longer.
-Schedule build_searched(const ScheduleRequest& request, SearchForm form);
+/// Gives a request the caps that are part of a schedule's name.
+using SetCaps = std::function<ScheduleRequest(const ScheduleRequest&)>;
 
-/// The same under exactly the request's caps, for schedules whose caps are part of their name.
-Schedule build_searched_under_its_caps(const ScheduleRequest& request, SearchForm form);
-
-/// Claims the work on one rank, where there is nothing to wait for; empty for more ranks.
-Claims claim_work_of_one_rank(const ScheduleRequest& request, SearchForm form);
+/// The same for a schedule with caps of its own, under exactly which it is searched for.
+ScheduleDef define_searched(ScheduleDef def, SearchForm form, const SetCaps& set_caps);
 
 }  // namespace bubblescope::schedules

@@ -12,25 +12,10 @@ ScheduleRequest with_half_cap(const ScheduleRequest& request) {
 }
 
 const ScheduleRegistrar v_half_registrar{[] {
-  return ScheduleDef{
-      .name = "v-half",
-      .summary = "half of 1F1B's memory and about half of its bubble",
-      .source = "Qi et al. 2024b",
-      .implied_chunks = 2,
-      .reads_costs = true,
-      .refuse =
-          [](const ScheduleRequest& request) {
-            return refuse_search(with_half_cap(request), SearchForm::kV);
-          },
-      .build =
-          [](const ScheduleRequest& request) {
-            return build_searched_under_its_caps(with_half_cap(request), SearchForm::kV);
-          },
-      .claims =
-          [](const ScheduleRequest& request) {
-            return claim_work_of_one_rank(request, SearchForm::kV);
-          },
-  };
+  return define_searched({.name = "v-half",
+                          .summary = "half of 1F1B's memory and about half of its bubble",
+                          .source = "Qi et al. 2024b"},
+                         SearchForm::kV, with_half_cap);
 }};
 
 }  // namespace

@@ -11,25 +11,10 @@ ScheduleRequest with_third_cap(const ScheduleRequest& request) {
 }
 
 const ScheduleRegistrar v_min_registrar{[] {
-  return ScheduleDef{
-      .name = "v-min",
-      .summary = "a third of 1F1B's memory, for most of its bubble",
-      .source = "Qi et al. 2024b",
-      .implied_chunks = 2,
-      .reads_costs = true,
-      .refuse =
-          [](const ScheduleRequest& request) {
-            return refuse_search(with_third_cap(request), SearchForm::kV);
-          },
-      .build =
-          [](const ScheduleRequest& request) {
-            return build_searched_under_its_caps(with_third_cap(request), SearchForm::kV);
-          },
-      .claims =
-          [](const ScheduleRequest& request) {
-            return claim_work_of_one_rank(request, SearchForm::kV);
-          },
-  };
+  return define_searched({.name = "v-min",
+                          .summary = "a third of 1F1B's memory, for most of its bubble",
+                          .source = "Qi et al. 2024b"},
+                         SearchForm::kV, with_third_cap);
 }};
 
 }  // namespace

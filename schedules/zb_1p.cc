@@ -5,28 +5,15 @@
 namespace bubblescope::schedules {
 namespace {
 
+ScheduleRequest with_one_f_one_b_cap(const ScheduleRequest& request) {
+  return cap_microbatches(request, request.shape.ranks);
+}
+
 const ScheduleRegistrar zb_1p_registrar{[] {
-  return ScheduleDef{
-      .name = "zb-1p",
-      .summary = "zb-auto with the memory of 1F1B: p micro-batches per rank",
-      .source = "Qi et al. 2024, section 3",
-      .implied_chunks = 1,
-      .reads_costs = true,
-      .refuse =
-          [](const ScheduleRequest& request) {
-            return refuse_search(cap_microbatches(request, request.shape.ranks),
-                                 SearchForm::kLinear);
-          },
-      .build =
-          [](const ScheduleRequest& request) {
-            return build_searched_under_its_caps(cap_microbatches(request, request.shape.ranks),
-                                                 SearchForm::kLinear);
-          },
-      .claims =
-          [](const ScheduleRequest& request) {
-            return claim_work_of_one_rank(request, SearchForm::kLinear);
-          },
-  };
+  return define_searched({.name = "zb-1p",
+                          .summary = "zb-auto with the memory of 1F1B: p micro-batches per rank",
+                          .source = "Qi et al. 2024, section 3"},
+                         SearchForm::kLinear, with_one_f_one_b_cap);
 }};
 
 }  // namespace

@@ -20,26 +20,12 @@ ScheduleRequest with_double_cap(ScheduleRequest request) {
 }
 
 const ScheduleRegistrar zb_2p_registrar{[] {
-  return ScheduleDef{
-      .name = "zb-2p",
-      .summary =
-          "zb-auto with twice the memory of 1F1B (half of it released at I): span rate near 0",
-      .source = "Qi et al. 2024, section 3",
-      .implied_chunks = 1,
-      .reads_costs = true,
-      .refuse =
-          [](const ScheduleRequest& request) {
-            return refuse_search(with_double_cap(request), SearchForm::kLinear);
-          },
-      .build =
-          [](const ScheduleRequest& request) {
-            return build_searched_under_its_caps(with_double_cap(request), SearchForm::kLinear);
-          },
-      .claims =
-          [](const ScheduleRequest& request) {
-            return claim_work_of_one_rank(request, SearchForm::kLinear);
-          },
-  };
+  return define_searched(
+      {.name = "zb-2p",
+       .summary =
+           "zb-auto with twice the memory of 1F1B (half of it released at I): span rate near 0",
+       .source = "Qi et al. 2024, section 3"},
+      SearchForm::kLinear, with_double_cap);
 }};
 
 }  // namespace

@@ -308,8 +308,6 @@ class BlockRun {
   std::vector<ShardEnds> outputs_;
 };
 
-}  // namespace
-
 Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algorithm) {
   const std::int32_t ranks = request.shape.ranks;
   const bool two = algorithm == VocabAlgorithm::kTwoBarriers;
@@ -329,6 +327,8 @@ Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algor
   return schedule;
 }
 
+/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
+/// o. More ranks have no closed form, because their order follows from the costs.
 Claims claim_v_half_vocab(const ScheduleRequest& request) {
   Claims claims;
   const std::optional<ChunkCost> cost = chunk_cost(request);
@@ -337,6 +337,20 @@ Claims claim_v_half_vocab(const ScheduleRequest& request) {
       request.shape.microbatches *
       (2 * (cost->forward + cost->input_grad + cost->weight_grad) + 3 * request.cost.output_layer);
   return claims;
+}
+
+}  // namespace
+
+ScheduleDef define_v_half_vocab(ScheduleDef def, VocabAlgorithm algorithm) {
+  def.implied_chunks = 2;
+  def.reads_costs = true;
+  def.splits_output_layer = true;
+  def.refuse = refuse_many_barriers;
+  def.build = [=](const ScheduleRequest& request) {
+    return build_v_half_vocab(request, algorithm);
+  };
+  def.claims = claim_v_half_vocab;
+  return def;
 }
 
 }  // namespace bubblescope::schedules

@@ -16,15 +16,12 @@ enum class VocabAlgorithm : std::uint8_t {
   kOneBarrier,   ///< Algorithm 2: F and I one interval before the first backward, and W with it
 };
 
-/// The order in which the block's ops run with the costs' durations, where each rank takes what can
-/// start first and holds no more than in the repeated block: about (p + 3) / 2 micro-batches, and
-/// one more for every barrier. The block is made for F, I and W of equal length; repeated as it is,
-/// it stalls where they differ. Weight gradients either wait for a moment at which nothing else can
-/// start, or take their turn an interval later: the faster of the two orders.
-Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algorithm);
-
-/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
-/// o. More ranks have no closed form, because their order follows from the costs.
-Claims claim_v_half_vocab(const ScheduleRequest& request);
+/// Completes the definition of a schedule that has a name, a summary and a source: the order in
+/// which the block's ops run with the costs' durations, where each rank takes what can start first
+/// and holds no more than in the repeated block: about (p + 3) / 2 micro-batches, and one more for
+/// every barrier. The block is made for F, I and W of equal length; repeated as it is, it stalls
+/// where they differ. Weight gradients either wait for a moment at which nothing else can start, or
+/// take their turn an interval later: the faster of the two orders.
+ScheduleDef define_v_half_vocab(ScheduleDef def, VocabAlgorithm algorithm);
 
 }  // namespace bubblescope::schedules

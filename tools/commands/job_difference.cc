@@ -138,6 +138,24 @@ void write_pair(traces::JsonWriter& json, const char* name, const auto& a, const
   json.key(name).begin_object().member_or_null("a", a).member_or_null("b", b).end_object();
 }
 
+/// A list of objects, whose members `write` adds; null where the items are not known.
+template <class Item, class Write>
+void write_list(traces::JsonWriter& json, const char* name,
+                const std::optional<std::vector<Item>>& items, const Write& write) {
+  json.line(1).key(name);
+  if (!items) {
+    json.null();
+    return;
+  }
+  json.begin_array();
+  for (const Item& item : *items) {
+    json.begin_object();
+    write(item);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 JobDifference compare_jobs(const traces::JobSummary& a, const traces::JobSummary& b) {
@@ -182,31 +200,14 @@ std::string write_changes(const std::vector<traces::ChangeTable>& tables) {
 }
 
 void write_job_difference_json(traces::JsonWriter& json, const JobDifference& difference) {
-  json.line(1).key("causes");
-  if (difference.causes) {
-    json.begin_array();
-    for (const CauseChange& change : *difference.causes) {
-      json.begin_object().member("cause", change.cause).member("where", change.where);
-      write_pair(json, "saves_ns", change.saves_a, change.saves_b);
-      json.end_object();
-    }
-    json.end_array();
-  } else {
-    json.null();
-  }
-  json.line(1).key("workers");
-  if (difference.workers) {
-    json.begin_array();
-    for (const WorkerChange& change : *difference.workers) {
-      json.begin_object().member("replica", change.worker.replica);
-      json.member("rank", change.worker.rank);
-      write_pair(json, "S", change.slowdown_a, change.slowdown_b);
-      json.end_object();
-    }
-    json.end_array();
-  } else {
-    json.null();
-  }
+  write_list(json, "causes", difference.causes, [&](const CauseChange& change) {
+    json.member("cause", change.cause).member("where", change.where);
+    write_pair(json, "saves_ns", change.saves_a, change.saves_b);
+  });
+  write_list(json, "workers", difference.workers, [&](const WorkerChange& change) {
+    json.member("replica", change.worker.replica).member("rank", change.worker.rank);
+    write_pair(json, "S", change.slowdown_a, change.slowdown_b);
+  });
 }
 
 }  // namespace bubblescope::tools

@@ -31,7 +31,7 @@
 #include "traces/measured/trust.h"
 #include "traces/measured/warmup_steps.h"
 #include "traces/reports/between_steps.h"
-#include "traces/reports/cause_text.h"
+#include "traces/reports/cause_phrases.h"
 
 namespace bubblescope::tools {
 
@@ -286,7 +286,7 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
     const bool begins_alone = std::get<ReplicasThatBeginLate>(late->facts).replicas.size() == 1;
     costs.notes.push_back(
         fmt::format("{} begin{} late: with other schedules as well, by as much in the mean",
-                    traces::cause_place(*late), begins_alone ? "s" : ""));
+                    traces::phrase_cause(*late).place, begins_alone ? "s" : ""));
   }
   if (options.fits_costs)
     if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())

@@ -12,6 +12,7 @@
 #include "tools/errors.h"
 #include "tools/print.h"
 #include "traces/files/csv_string.h"
+#include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
 #include "traces/reports/summarize_job.h"
 
@@ -102,7 +103,7 @@ std::string write_job_row(const std::string& job, const Analysis& analysis, doub
       iterations.trust.replay_error, to_string(iterations.trust.verdict),
       iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->slowdown) : "",
       cause == nullptr ? "" : traces::cause_code(cause->kind()),
-      cause == nullptr ? "" : traces::csv_field(traces::cause_place(*cause)),
+      cause == nullptr ? "" : traces::csv_field(traces::phrase_cause(*cause).place),
       cause == nullptr ? "" : fmt::format("{}", cause->saves), change);
 }
 

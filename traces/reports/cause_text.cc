@@ -81,10 +81,6 @@ std::string_view cause_code(CauseKind kind) {
   return "";
 }
 
-std::string cause_place(const Cause& cause) { return phrase_cause(cause).place; }
-
-std::string cause_name(const Cause& cause) { return phrase_cause(cause).name; }
-
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) {
   if (!report.is_known) {
     json.null().line(1).key("causes_together_ns").null();
@@ -93,7 +89,7 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step) 
   json.begin_array();
   for (const Cause& cause : report.causes) {
     json.line(3).begin_object().member("cause", cause_code(cause.kind()));
-    json.member("where", cause_place(cause)).member("saves_ns", cause.saves);
+    json.member("where", phrase_cause(cause).place).member("saves_ns", cause.saves);
     json.key("share").fixed(share_of(cause, step), 6);
     if (!cause.presumed.empty()) {
       json.key("presumed").begin_array();

@@ -22,12 +22,6 @@ namespace bubblescope::traces {
 /// "stage"
 std::string_view cause_code(CauseKind kind);
 
-/// "stage 3 (rank 3)"
-std::string cause_place(const Cause& cause);
-
-/// "unequal stages (stage 3)": a name for a table.
-std::string cause_name(const Cause& cause);
-
 /// Writes the array, and what they save together. `step` is the mean time of the whole steps.
 void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 

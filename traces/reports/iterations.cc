@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/ir/quantile.h"
+#include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -129,7 +130,7 @@ std::string describe_shorter(const Iterations& iterations) {
   std::string names;
   for (const Cause& cause : find_shown_causes(*iterations.causes, compute_mean_step(iterations)))
     if (cause.left && static_cast<double>(*cause.left) < kNoticed * fixed)
-      names += (names.empty() ? "" : ", ") + cause_name(cause);
+      names += (names.empty() ? "" : ", ") + phrase_cause(cause).name;
   if (names.empty()) return {};
   return "          (it would be shorter still without " + names + ")\n";
 }

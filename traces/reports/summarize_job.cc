@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string>
 
+#include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
 
 namespace bubblescope::traces {
@@ -20,7 +21,7 @@ JobSummary summarize_job(const Iterations& iterations) {
     job.causes.emplace();
     for (const Cause& cause : iterations.causes->causes)
       job.causes->push_back(
-          {std::string(cause_code(cause.kind())), cause_place(cause), cause.saves});
+          {std::string(cause_code(cause.kind())), phrase_cause(cause).place, cause.saves});
   }
   if (iterations.slowdown) {
     job.slowdown = iterations.slowdown->slowdown;

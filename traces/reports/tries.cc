@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
 #include "traces/text/time_axis.h"
 
@@ -60,7 +61,7 @@ void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
   json.line(1).key("without").begin_array();
   for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
     json.line(2).begin_object().member("cause", cause_code(cause.kind()));
-    json.member("where", cause_place(cause));
+    json.member("where", phrase_cause(cause).place);
     write_interval(json, change_without(cause, step));
     json.end_object();
   }
@@ -108,7 +109,8 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
   for (const Cause& cause : causes == nullptr ? std::vector<Cause>{} : causes->causes) {
     const Interval change = change_without(cause, step);
     if (-change.mean < kMinReported) continue;
-    text += fmt::format("{:<44}{}\n", "without: " + cause_name(cause), interval_text(change));
+    text +=
+        fmt::format("{:<44}{}\n", "without: " + phrase_cause(cause).name, interval_text(change));
   }
   text += fmt::format(
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"

@@ -37,7 +37,7 @@ class TwoStreamOrder {
 
   std::array<Stream, 2> streams_;
   std::array<std::array<std::int32_t, 2>, kValueKinds> next_{};  ///< micro-batch, [value][stream]
-  std::size_t oldest_ = 0;  ///< where the search for the oldest pending weight gradient goes on
+  std::size_t oldest_ = 0;  ///< where the search for the oldest pending weight gradient continues
   RankOrder ops_;
 };
 

@@ -16,7 +16,7 @@ using CellKey = std::tuple<std::int32_t, std::int32_t, std::int16_t, OpKind>;
 
 CellKey cell_key(const Op& op) { return {op.stage, op.microbatch, op.slice, op.kind}; }
 
-/// Where a receive stands: after so many other cells, and at which index of the list.
+/// The position of a receive: the number of other cells before it, and its index in the list.
 struct Place {
   std::size_t gap = 0;
   std::size_t index = 0;

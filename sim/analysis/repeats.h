@@ -1,4 +1,4 @@
-// Repeats: a timeline in which one period stands for several. A step that repeats itself between
+// Repeats: a timeline of which one period counts several times. A step that repeats itself between
 // warm-up and drain is timed with few of its periods; the sums of its report count one of them as
 // often as the step has it (sim/predict/predict_repeated.h).
 #pragma once
@@ -13,7 +13,7 @@
 namespace bubblescope::inline sim {
 
 /// An instruction that starts in [begin, end) occurs 1 + `copies` times, each time end - begin
-/// after the last. Without copies a timeline stands for itself.
+/// after the last. Without copies a timeline is that of the whole step.
 struct Repeats {
   Nanos begin = 0;
   Nanos end = 0;

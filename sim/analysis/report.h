@@ -80,15 +80,17 @@ struct LinkUse {
   double utilization = 0;  ///< bytes as a fraction of what it could have carried
 };
 
-struct StepTimes {                 ///< under noise
+/// The times of a step under noise.
+struct StepTimes {
   std::vector<Nanos> makespans;    ///< per scenario
   Nanos p5 = 0, p50 = 0, p95 = 0;  ///< 5 %, 50 % and 95 % of the scenarios take at most this long
   Nanos shortest = 0, longest = 0;
   double mean = 0;  ///< in nanoseconds
 };
 
-struct Sensitivity {           ///< the increase of the step time when something takes 1 % longer
-  std::vector<Nanos> by_rank;  ///< all compute ops of the rank
+/// The increase of the step time when something takes 1 % longer.
+struct Sensitivity {
+  std::vector<Nanos> by_rank;               ///< all compute ops of the rank
   std::array<Nanos, kBusyKinds> by_kind{};  ///< all ops of the kind; "send": all messages
 };
 

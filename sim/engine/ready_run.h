@@ -1,4 +1,4 @@
-// The engine of ready policies: a rank's order is a hint.
+// The engine of ready policies, under which a rank's order is a hint: the rank runs what is ready.
 //
 // At every moment, first all instructions that end then have ended. Then each free rank runs one of
 // its ops whose dependencies have ended: the one with the best priority that keeps the rank's

@@ -53,8 +53,8 @@ struct LowerOptions {
   /// The sends that a rank may have outstanding (send_budget.h); nullopt: ranks do not wait for
   /// their sends, and the Program does not say when outputs are no longer held.
   std::optional<std::int32_t> send_budget = {};
-  /// Whether an UNSHARD starts where it stands in its list, when the compute op before it has
-  /// ended; else as soon as its lane is free.
+  /// Whether an UNSHARD waits for the compute op before it in its list; else it starts as soon as
+  /// its lane is free.
   bool gathers_in_place = false;
 
   /// Whether ranks post messages and wait for them; else a message leaves when its producer ends.

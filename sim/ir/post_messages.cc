@@ -112,7 +112,7 @@ class Posting {
 
   bool is_produced(std::size_t value) const { return states_[value] == State::kProduced; }
 
-  /// Lets the ranks that wait for a value go on: those after `rank` in the same pass.
+  /// Wakes the ranks that wait for a value: those after `rank` continue in the same pass.
   void produce(std::size_t rank, std::size_t value) {
     const State before = std::exchange(states_[value], State::kProduced);
     if (before != State::kAwaited) return;

@@ -85,7 +85,7 @@ struct Wait {
   Op op;
   std::int32_t awaited_rank = 0;
   Op awaited;
-  bool by_after_edge = false;  ///< and not for a message, between two ranks
+  bool by_after_edge = false;  ///< whether the two ranks are bound by an after edge, not a message
 };
 
 /// A cycle of instructions: each waits for the next, and the last for the first.

@@ -50,8 +50,9 @@ struct Schedule {
   /// [rank]: the posted lists: compute ops, messages, collectives and idle cells. Empty if `order`
   /// says everything.
   std::vector<RankOrder> posted;
-  /// The last stages of the placement that stand beside the chain, and are not part of it. Each
-  /// runs every micro-batch. Vocabulary parallelism has one per rank: a shard of the output layer.
+  /// The number of side stages, the last ones of the placement, which are not part of the chain.
+  /// Each runs every micro-batch. Vocabulary parallelism has one per rank: a shard of the output
+  /// layer.
   std::int32_t side_stages = 0;
   /// The data flow between stages. In a chain none flows between side stages and others.
   StageGraph graph;

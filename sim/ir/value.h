@@ -19,7 +19,7 @@ enum class ValueKind : std::uint8_t {
 };
 inline constexpr int kValueKinds = 6;
 
-/// For kinds that occur in orders.
+/// The kind of value that an op produces; `kind` must be one that occurs in orders.
 inline ValueKind value_kind_of(OpKind kind) {
   if (kind == OpKind::kForward) return ValueKind::kActivation;
   if (kind == OpKind::kWeightGrad) return ValueKind::kWeightGradient;

@@ -35,9 +35,9 @@ PairOrder parse_pair_order(const std::vector<std::string>& words);
 /// such as "series, ", which the caller takes as well.
 PairOrder find_pair_order(std::string_view name, std::string_view others = {});
 
-/// An order of the parts of a model's layer. What only some stages have stands before and after
-/// the layer, except for parts that are listed. Throws Error as parse_pair_order does, and for
-/// names of no part of a model.
+/// An order of the parts of a model's layer. Parts that only some stages have, such as the head's,
+/// come before and after the layer unless they are listed. Throws Error as parse_pair_order does,
+/// and for names of no part of a model.
 PairOrder parse_model_order(const std::vector<std::string>& words);
 
 }  // namespace bubblescope::inline sim

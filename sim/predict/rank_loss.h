@@ -1,6 +1,6 @@
-// A what-if: a rank of one replica of a data-parallel job dies; its micro-batches go to the same
-// rank of the other replicas (sim/predict/lose_rank.h). Answers what the next steps cost, and the
-// step in which it dies.
+// The cost of losing a rank: a rank of one replica of a data-parallel job dies, and its
+// micro-batches go to the same rank of the other replicas (sim/predict/lose_rank.h). The report has
+// the step in which it dies, and the steps after that.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,8 @@ struct ReadyStep {
 /// updates.
 void expect_reorderable(const Schedule& schedule, const Config& config);
 
-/// The schedule whose order is the hint. Where pairs are serial, their ops are chosen one by one.
+/// The schedule whose order is the hint of a policy (sim/engine/ready_run.h). Where pairs are
+/// serial it has none, so that their ops are chosen one by one.
 ValidSchedule make_hint(ValidSchedule schedule, Overlap overlap);
 
 /// Throws Error where the times of ops depend on others.

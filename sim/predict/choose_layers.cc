@@ -133,7 +133,7 @@ class SplitSearch {
 
   static bool fits(const Models& models, const BubbleReport& peaks) {
     return find_fit(*models.placed, peaks).fits() &&
-           over_cap(collect_peaks(peaks), models.memory).empty();
+           find_ranks_over_cap(collect_peaks(peaks), models.memory).empty();
   }
 
   /// The other rule's split, and the balanced one with its surplus on the first stages of the last

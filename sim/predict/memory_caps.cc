@@ -37,7 +37,7 @@ Excess exceed(std::size_t rank, double held, double cap, std::string message) {
 
 }  // namespace
 
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
+Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   std::vector<Excess> found;
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
     const Bytes cap = memory.cap_bytes[rank], held = peaks[rank].bytes.value_or(0);

@@ -15,7 +15,7 @@ void check_cap_unit(const UniformMemory& memory, bool has_bytes);
 
 /// Returns one line per rank that exceeds its cap, the one that exceeds it most first; empty where
 /// all fit.
-Problems over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 
 /// Returns the peak of every rank.
 std::vector<Peak> collect_peaks(const BubbleReport& report);

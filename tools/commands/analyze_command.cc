@@ -290,7 +290,7 @@ void expect_report_alone(const AnalyzeOptions& options) {
 bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
   const TimedStep& step = analysis.shown;
   warn_of_unused_memory(memory, {&step.schedule.get(), &step.program});
-  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
     print_message("bubblescope: {}\n", name_flags(problem.message));
   return !problems.empty();

@@ -131,7 +131,7 @@ CheckVerdict check_valid_schedule(const ValidSchedule& schedule, const PredictIn
   const LowerOptions& lower_options = inputs.config().lower;
   const Models models = load_models(schedule, inputs);
   verdict.peaks = peaks_of(schedule, std::get<Program>(std::move(lowered)), models);
-  verdict.over_cap = name_flags(over_cap(verdict.peaks, models.memory));
+  verdict.over_cap = name_flags(find_ranks_over_cap(verdict.peaks, models.memory));
   MessageVerdict messages = check_messages(schedule, lower_options);
   verdict.modes = std::move(messages.modes);
   verdict.eager_slots = messages.eager_slots;

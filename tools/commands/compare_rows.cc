@@ -72,7 +72,8 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
   try {
     TimedStep step = predict_step(name, PredictInputs(std::move(flags), files), detail, noted);
     std::string over;
-    for (const Problem& problem : over_cap(collect_peaks(step.report), step.models.memory))
+    for (const Problem& problem :
+         find_ranks_over_cap(collect_peaks(step.report), step.models.memory))
       over = over.empty() ? name_flags(problem.message) : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {

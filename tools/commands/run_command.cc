@@ -158,7 +158,7 @@ int show_run(const RunCommand& command, const Measurement& measurement) {
   const int status = status_of(measurement);
   if (status != 0) print_error(to_string(*measurement.verification));
   const TimedStep& step = measurement.step;
-  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
     print_message("bubblescope: {}\n", name_flags(problem.message));
   const bool failed = report_failures(command.gate, collect_metrics(step.report));

@@ -177,7 +177,7 @@ int run_simulate(const Arguments& arguments) {
   draw.fit = draw.fit && !options.wide;
   print_fitted(print_report(step, loss, options.format, draw),
                draw.fit && options.format == "text");
-  const Problems problems = over_cap(collect_peaks(step.report), step.models.memory);
+  const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
     print_message("bubblescope: {}\n", name_flags(problem.message));
   const bool failed = report_failures(options.gate, metrics);

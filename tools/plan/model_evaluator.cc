@@ -231,7 +231,7 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedS
   };
   if (!fit.fits()) return refuse(fit.peak + fit.head_room);
   const MemoryModel& memory = step.models.memory;
-  const Problems over = over_cap(collect_peaks(step.report), memory);
+  const Problems over = find_ranks_over_cap(collect_peaks(step.report), memory);
   if (over.empty()) return {};
   if (memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(over[0].message)};
   return refuse(*std::min_element(memory.cap_bytes.begin(), memory.cap_bytes.end()));

@@ -192,7 +192,7 @@ namespace {
 Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& memory,
                      std::int32_t shares) {
   plan.peak_units /= shares;
-  const Problems over = over_cap(collect_peaks(report), memory);
+  const Problems over = find_ranks_over_cap(collect_peaks(report), memory);
   if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
   if (!memory.cap_bytes.empty()) {

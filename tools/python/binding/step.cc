@@ -82,7 +82,7 @@ PythonStep predict_step(ValidSchedule schedule, const PredictInputs& inputs) {
   warn_of_step(*timed, inputs);
   PythonStep step{std::move(timed), {}, {}};
   step.problems =
-      name_flags(over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
+      name_flags(find_ranks_over_cap(collect_peaks(step.timed->report), step.timed->models.memory));
   if (step.timed->is_excerpt) step.inputs = std::make_shared<PredictInputs>(inputs);
   return step;
 }

@@ -72,11 +72,6 @@ class ProfileActivity {
   std::optional<Nanos> find_last_computation_end(std::uint32_t thread, Nanos from,
                                                  Nanos before) const;
 
-  std::vector<Events> computing_;    ///< [thread], calls and gradient functions
-  std::vector<Events> posts_;        ///< [thread], calls that send or receive
-  Events gradients_;                 ///< of all threads
-  Events launches_;                  ///< of all threads
-  std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
   /// Calls visit(launch, event) for everything that was launched within a range.
   template <class Visit>
   void for_each_launched(const TimeSpan& range, Visit visit) const;
@@ -85,6 +80,11 @@ class ProfileActivity {
   std::vector<ProfiledEvent> find_launched(const TimeSpan& range, bool messages) const;
   Nanos find_end_before(std::uint32_t stream, Nanos start) const;
 
+  std::vector<Events> computing_;    ///< [thread], calls and gradient functions
+  std::vector<Events> posts_;        ///< [thread], calls that send or receive
+  Events gradients_;                 ///< of all threads
+  Events launches_;                  ///< of all threads
+  std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
   std::unordered_map<std::int64_t, Events> kernels_;  ///< [correlation id]
   std::vector<Events> streams_;                       ///< [thread], kernels
   bool has_linked_kernels_ = false;

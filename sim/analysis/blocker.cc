@@ -69,12 +69,13 @@ InstructionId Blockers::find_unstated_blocker(InstructionId id) const {
   const Nanos free_from = released_at(id, *stated);
   if (free_from >= timeline_.start[id]) return kNoInstruction;
   const Instruction& instruction = program_.instructions[id];
-  if (is_message(instruction)) return late_end(id, free_from);
-  if (is_compute(instruction.op.kind) && timeline_.is_imported) return blocking_send(id, free_from);
+  if (is_message(instruction)) return find_late_end(id, free_from);
+  if (is_compute(instruction.op.kind) && timeline_.is_imported)
+    return find_blocking_send(id, free_from);
   return kNoInstruction;
 }
 
-InstructionId Blockers::late_end(InstructionId message, Nanos free_from) const {
+InstructionId Blockers::find_late_end(InstructionId message, Nanos free_from) const {
   const Nanos start = timeline_.start[message];
   Nanos distance = start - free_from;
   InstructionId nearest = kNoInstruction;
@@ -94,7 +95,7 @@ InstructionId Blockers::late_end(InstructionId message, Nanos free_from) const {
   return nearest;
 }
 
-InstructionId Blockers::blocking_send(InstructionId op, Nanos free_from) const {
+InstructionId Blockers::find_blocking_send(InstructionId op, Nanos free_from) const {
   const InstructionId before = previous_in_lane_[op];
   if (before == kNoInstruction || sent_[before] == kNoInstruction) return kNoInstruction;
   const Nanos end = timeline_.end[sent_[before]];

@@ -72,8 +72,8 @@ class Blockers {
   void note_sender(InstructionId message);
   void find_unstated();
   InstructionId find_unstated_blocker(InstructionId id) const;
-  InstructionId late_end(InstructionId message, Nanos free_from) const;
-  InstructionId blocking_send(InstructionId op, Nanos free_from) const;
+  InstructionId find_late_end(InstructionId message, Nanos free_from) const;
+  InstructionId find_blocking_send(InstructionId op, Nanos free_from) const;
 
   const Program& program_;
   const Timeline& timeline_;

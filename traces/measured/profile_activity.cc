@@ -182,14 +182,14 @@ Nanos ProfileActivity::sum_kernels(const TimeSpan& range) const {
   return sum;
 }
 
-std::optional<Nanos> ProfileActivity::first_gradient(Nanos from, Nanos before) const {
+std::optional<Nanos> ProfileActivity::find_first_gradient(Nanos from, Nanos before) const {
   return first_start(gradients_, from, before);
 }
 
 std::optional<Nanos> ProfileActivity::find_first_computation(std::uint32_t thread, Nanos from,
                                                              Nanos before) const {
   const std::optional<Nanos> own = first_start(computing_[thread], from, before);
-  const std::optional<Nanos> gradient = first_gradient(from, before);
+  const std::optional<Nanos> gradient = find_first_gradient(from, before);
   if (!own || !gradient) return own ? own : gradient;
   return std::min(*own, *gradient);
 }
@@ -224,7 +224,7 @@ std::optional<TimeSpan> ProfileActivity::find_computation(const TimeSpan& range,
 
 std::optional<std::pair<TimeSpan, TimeSpan>> ProfileActivity::split_pair(
     const TimeSpan& range, std::uint32_t thread) const {
-  const std::optional<Nanos> gradient = first_gradient(range.start, range.end);
+  const std::optional<Nanos> gradient = find_first_gradient(range.start, range.end);
   if (!gradient) return {};
   const std::optional<TimeSpan> forward = find_computation({range.start, *gradient}, thread);
   if (!forward || forward->start >= *gradient) return {};

@@ -68,7 +68,7 @@ class ProfileActivity {
 
   /// The first call or gradient function of `thread` from `from` on, and before `before`.
   std::optional<Nanos> find_first_computation(std::uint32_t thread, Nanos from, Nanos before) const;
-  std::optional<Nanos> first_gradient(Nanos from, Nanos before) const;
+  std::optional<Nanos> find_first_gradient(Nanos from, Nanos before) const;
   std::optional<Nanos> find_last_computation_end(std::uint32_t thread, Nanos from,
                                                  Nanos before) const;
 

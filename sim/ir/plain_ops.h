@@ -1,4 +1,5 @@
-// The most frequent way to be valid, recognized in a few instructions per op.
+// Recognizes valid orders of F, B, I and W alone, which most schedules have, in a few instructions
+// per op.
 #pragma once
 
 #include <cstddef>

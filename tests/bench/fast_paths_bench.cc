@@ -3,6 +3,7 @@
 //
 //   fast                      general                  for
 //   BM_ValidateByCycles       BM_ValidateEveryOp       long orders that repeat themselves
+//   BM_ValidatePlainOps       BM_ValidateAnyOps        orders of F, B, I and W alone
 //   BM_LowerDirectly          BM_LowerBySorting        schedules of plain compute ops
 //   BM_SimulateInOnePass      BM_SimulateByEvents      steps that share nothing
 //   BM_SimulateBatches        BM_SimulateOneByOne      many scenarios of one Program
@@ -81,6 +82,30 @@ void BM_ValidateEveryOp(benchmark::State& state) {
 }
 BENCHMARK(BM_ValidateEveryOp)->Unit(benchmark::kMillisecond);
 
+Schedule long_one_f_one_b() { return schedule_of("1f1b", 64, 1, 1024); }
+
+void BM_ValidatePlainOps(benchmark::State& state) {
+  const Schedule schedule = long_one_f_one_b();
+  for (auto _ : state)
+    if (!validate_ops(schedule).empty()) state.SkipWithError("the schedule is not valid");
+  per_op(state, schedule);
+}
+BENCHMARK(BM_ValidatePlainOps)->Unit(benchmark::kMillisecond);
+
+/// The same with one overlapped pair, so that the orders are not plain.
+void BM_ValidateAnyOps(benchmark::State& state) {
+  Schedule schedule = long_one_f_one_b();
+  RankOrder& order = schedule.order.front();
+  std::size_t second = 0;
+  while (order[second].kind != OpKind::kBackward) ++second;
+  order[second - 1].pairing = Pairing::kFirst;
+  order[second].pairing = Pairing::kSecond;
+  for (auto _ : state)
+    if (!validate_ops(schedule).empty()) state.SkipWithError("the schedule is not valid");
+  per_op(state, schedule);
+}
+BENCHMARK(BM_ValidateAnyOps)->Unit(benchmark::kMillisecond);
+
 void BM_LowerDirectly(benchmark::State& state) {
   const ValidSchedule schedule = interleaved();
   for (auto _ : state)
@@ -146,7 +171,7 @@ BENCHMARK(BM_SimulateOneByOne)->Unit(benchmark::kMillisecond);
 
 /// Messages of 1F1B whose ranks wait for each of them.
 struct PostedMessages {
-  ValidSchedule schedule = schedule_of("1f1b", 64, 1, 1024);
+  ValidSchedule schedule = require_valid(long_one_f_one_b());
   Program dataflow = lower_to_program(schedule);
   LowerOptions options = {.mode = P2pMode::kHostRendezvous};
   std::vector<PostedSteps> steps =

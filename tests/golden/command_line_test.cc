@@ -45,10 +45,10 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
 
 TEST(CommandLine, ExplainsFlagsOfFrameworks) {
   const Case cases[] = {
-      {"simulate 1f1b --pp 4 -m 8 --lr 1e-4 --num-layers 32 --fp8-format hybrid --lr=2", 2,
+      {"simulate 1f1b --pp 4 -m 8 --lr 1e-4 --num-layers 32 --fp8 --lr=2", 2,
        "no flag is called '--num-layers' (the model sets it: give '--model' a name or a "
        "config.json "
-       "(Hugging Face)), '--fp8-format' (here it is '--precision fp8'), '--lr' ('bubblescope "
+       "(Hugging Face)), '--fp8' (here it is '--precision fp8'), '--lr' ('bubblescope "
        "simulate --help' shows"},
       {"simulate 1f1b --pp 4 -m 8 --a --b1 --c --d --e --f1 --h1", 2,
        "no flag is called '--a', '--b1', '--c', '--d', '--e', '--f1' and 1 more ("},

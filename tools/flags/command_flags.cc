@@ -10,88 +10,19 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "tools/flags/framework_names.h"
+#include "tools/flags/framework_words.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/text/fit_table.h"
 
 namespace bubblescope::tools {
-
-CommandFlag* CommandFlag::set(Setting setting) {
-  settings_.push_back(std::move(setting));
-  return this;
-}
-
-namespace {
-
-/// The library's check, which says of "8k" as well that it is out of range.
-template <class Number>
-CLI::Validator make_check(const RangeLimits<Number>& ends) {
-  CLI::Validator range = CLI::Range(ends.min_value, ends.max_value);
-  const auto says = [ends](const std::string& text) {
-    std::ostringstream message;
-    Number value{};
-    const bool is_number = CLI::detail::lexical_cast(text, value);
-    if (is_number && value >= ends.min_value && value <= ends.max_value) return std::string{};
-    message << "'" << text << "' is not "
-            << (std::is_integral_v<Number> ? "a whole number" : "a number") << " from "
-            << ends.min_value << " to " << ends.max_value;
-    return message.str();
-  };
-  return CLI::Validator(says, range.get_description());
-}
-
-}  // namespace
-
-CommandFlag* CommandFlag::check(const InRange& range) {
-  return set([range](CLI::Option& option) {
-    std::visit([&](const auto& ends) { option.check(make_check(ends)); }, range.ends);
-  });
-}
-
-CommandFlag* CommandFlag::type_name(const std::string& name) {
-  return set([name](CLI::Option& option) { option.type_name(name); });
-}
-
-CommandFlag* CommandFlag::required() {
-  is_required_ = true;
-  return set([](CLI::Option& option) { option.required(); });
-}
-
-CommandFlag* CommandFlag::delimiter(char sign) {
-  return set([sign](CLI::Option& option) { option.delimiter(sign); });
-}
-
-CommandFlag* CommandFlag::takes_words() {
-  takes_words_ = true;
-  return this;
-}
-
-std::size_t CommandFlag::count() const { return option_ == nullptr ? 0 : option_->count(); }
-
-bool CommandFlag::has_name(std::string_view word) const {
-  const std::string_view names = name_;
-  for (std::size_t at = names.find(word); at != names.npos; at = names.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || names[at - 1] == ',') && (end == names.size() || names[end] == ','))
-      return true;
-  }
-  return false;
-}
-
-void CommandFlag::add_to(CLI::App& app) {
-  app.option_defaults()->group(heading_);
-  option_ = make_(app);
-  // The library gives a flag with a list all words up to the next flag, also a positional one.
-  if (name_.starts_with('-') && !takes_words_ && option_->get_expected_max() > 1)
-    option_->expected(1)->allow_extra_args(false)->take_all();
-  for (const Setting& setting : settings_) setting(*option_);
-}
 
 struct CommandFlags::Parser {
   Parser(const std::string& description, const std::string& name) : app(description, name) {}
@@ -99,6 +30,7 @@ struct CommandFlags::Parser {
   std::deque<CommandFlag> flags;  ///< its elements do not move when others are added
   std::string heading = "Options";
   std::map<std::string, std::string> name_of_old_name;
+  std::vector<std::string> words;  ///< those that were parsed
 };
 
 CommandFlags::CommandFlags(const std::string& description, const std::string& name)
@@ -238,23 +170,15 @@ void CommandFlags::accept_old_name(const std::string& old_name, const std::strin
 
 /// The words with the command's own flags instead of renamed ones ("--ragged=5%") and of those of
 /// frameworks.
-std::vector<std::string> CommandFlags::current_words(const std::vector<std::string>& words) const {
-  const auto is_known = [this](std::string_view flag) { return find(flag) != nullptr; };
+std::vector<std::string> CommandFlags::current_words() const {
   std::vector<std::string> current;
-  for (const std::string& word : words) {
+  for (const std::string& word : parser_->words) {
     const std::string flag = word.substr(0, word.find('='));
     const auto renamed = parser_->name_of_old_name.find(flag);
-    std::optional<std::vector<std::string>> theirs;
-    if (renamed != parser_->name_of_old_name.end())
-      theirs = {renamed->second + word.substr(flag.size())};
-    else if (flag.starts_with("--") && !is_known(flag))
-      theirs = translate_framework_flag(word, is_known);
-    if (theirs)
-      current.insert(current.end(), theirs->begin(), theirs->end());
-    else
-      current.push_back(word);
+    const bool is_old = renamed != parser_->name_of_old_name.end();
+    current.push_back(is_old ? renamed->second + word.substr(flag.size()) : word);
   }
-  return current;
+  return read_framework_words(*this, current);
 }
 
 void CommandFlags::set_heading(const std::string& text) { parser_->heading = text; }
@@ -279,6 +203,8 @@ void CommandFlags::hide(const std::vector<std::string>& flags) {
     for (const std::string& flag : flags)
       if (known.has_name(flag)) known.set([](CLI::Option& option) { option.group(""); });
 }
+
+const std::vector<std::string>& CommandFlags::words() const { return parser_->words; }
 
 bool CommandFlags::knows(const std::string& flag) const { return find(flag) != nullptr; }
 
@@ -370,7 +296,8 @@ void CommandFlags::expect_values(const std::vector<std::string>& words) const {
 bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
-  std::vector<std::string> named = current_words(words);
+  parser_->words = words;
+  std::vector<std::string> named = current_words();
   add_flags_to_parser(named);
   expect_values(named);
   std::reverse(named.begin(), named.end());  // the order that CLI11 expects

@@ -5,66 +5,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
-namespace CLI {
-class App;
-class Option;
-}
+#include "tools/flags/command_flag.h"
 
 namespace bubblescope::tools {
-
-template <class Number>
-struct RangeLimits {
-  Number min_value;
-  Number max_value;
-};
-
-/// The range of a flag's number, both ends included.
-struct InRange {
-  InRange(int min_value, int max_value) : ends(RangeLimits<int>{min_value, max_value}) {}
-  InRange(std::int64_t min_value, std::int64_t max_value)
-      : ends(RangeLimits<std::int64_t>{min_value, max_value}) {}
-  InRange(double min_value, double max_value) : ends(RangeLimits<double>{min_value, max_value}) {}
-  std::variant<RangeLimits<int>, RangeLimits<std::int64_t>, RangeLimits<double>> ends;
-};
-
-/// One flag, for further settings. It lives as long as its CommandFlags.
-class CommandFlag {
- public:
-  using Make = std::function<CLI::Option*(CLI::App&)>;
-  CommandFlag(std::string name, std::string heading, Make make)
-      : name_(std::move(name)), heading_(std::move(heading)), make_(std::move(make)) {}
-  CommandFlag* check(const InRange& range);
-  CommandFlag* type_name(const std::string& name);  ///< of its value in --help, such as FILE
-  CommandFlag* required();
-  /// Sets the separator of several values in one word.
-  CommandFlag* delimiter(char sign);
-  CommandFlag* takes_words();  ///< all up to the next flag, if no word is positional
-  std::size_t count() const;   ///< how often it was given
-
- private:
-  friend class CommandFlags;
-  using Setting = std::function<void(CLI::Option&)>;
-  CommandFlag* set(Setting setting);
-  bool has_name(std::string_view word) const;
-  void add_to(CLI::App& app);
-
-  std::string name_;  ///< with its aliases: "-m,--microbatches"
-  std::string heading_;
-  Make make_;
-  std::vector<Setting> settings_;
-  bool is_required_ = false;
-  bool takes_words_ = false, takes_none_ = false;
-  CLI::Option* option_ = nullptr;  ///< null unless the command line requires it
-};
 
 /// All flags of a command, each of which takes one word; one with a list may be repeated. Names are
 /// written as in "-m,--microbatches"; "!--no-verify" sets false; one without dashes is positional.
@@ -97,6 +46,8 @@ class CommandFlags {
   void hide(const std::vector<std::string>& flags);  ///< from --help and from suggestions
   std::size_t count(const std::string& flag) const;  ///< how often it was given
   bool knows(const std::string& flag) const;
+  /// The flag of a name, such as "--pp"; null where the command has none.
+  const CommandFlag* find(std::string_view flag) const;
   std::size_t size() const;  ///< the number of flags
   /// Returns what was given of the first flags that were added, as words that give it again.
   std::vector<std::string> given_words(std::size_t flags) const;
@@ -105,13 +56,14 @@ class CommandFlags {
   /// Reads the words. Returns false when --help was asked for and printed.
   /// Throws Error that names the nearest known flag for an unknown one.
   bool parse(const std::vector<std::string>& words);
+  /// The words that were parsed, as they were given.
+  const std::vector<std::string>& words() const;
 
  private:
   struct Parser;
   void refuse_unknown_flag() const;
   void expect_values(const std::vector<std::string>& words) const;
-  std::vector<std::string> current_words(const std::vector<std::string>& words) const;
-  const CommandFlag* find(std::string_view flag) const;
+  std::vector<std::string> current_words() const;
   void add_flags_to_parser(const std::vector<std::string>& words);
   CommandFlag* keep(const std::string& name, CommandFlag::Make make);
   std::unique_ptr<Parser> parser_;

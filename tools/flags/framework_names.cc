@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <cstddef>
 
 namespace bubblescope::tools {
 
@@ -18,7 +18,7 @@ constexpr const char* kOfModel =
     "the model sets it: give '--model' a name or a config.json (Hugging Face)";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's.
-constexpr std::array<FrameworkFlag, 29> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 28> kFrameworkFlags{{
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
@@ -31,7 +31,6 @@ constexpr std::array<FrameworkFlag, 29> kFrameworkFlags{{
     {"dp", "--gpus", "it follows from '--gpus'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
-    {"fp8-hybrid", "--precision", "here it is '--precision fp8'"},
     {"gpus", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
@@ -53,63 +52,9 @@ constexpr std::array<FrameworkFlag, 29> kFrameworkFlags{{
     {"world-size", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
 }};
 
-/// A flag of a framework that says just what one of a command says.
-struct EqualFlag {
-  std::string_view name;  ///< as that of a FrameworkFlag
-  std::string_view flag;
-  std::string_view value;  ///< empty: the same value
-};
+}  // namespace
 
-constexpr std::string_view kNoValue = "on";       ///< the command's flag takes none
-constexpr std::string_view kDefault = "default";  ///< it holds unless that flag is given
-
-constexpr std::array<EqualFlag, 35> kEqualFlags{{
-    {"accumulate-grad-batches", "--microbatches", ""},
-    {"bf16", "--precision", "bf16"},
-    {"context-parallel-degree", "--cp", ""},
-    {"data-parallel-size", "--dp", ""},
-    {"expert-parallel-degree", "--ep", ""},
-    {"expert-tensor-parallel-degree", "--etp", ""},
-    {"flash-attention", "--save-scores", kDefault},
-    {"fp16", "--precision", "fp16"},
-    {"grad-reduce-in-bf16", "--gradients", "bf16"},
-    {"global-batch-size", "--global-batch-size", ""},
-    {"gradient-accumulation-steps", "--microbatches", ""},
-    {"max-seq-len", "--seq-length", ""},
-    {"microbatch-group-size-per-virtual-pipeline-stage", "--microbatch-group-size", ""},
-    {"no-overlap-grad-reduce", "--grad-reduction", "serial"},
-    {"no-overlap-p2p-communication", "--message-exposed", "1"},
-    {"model-parallel-size", "--tp", ""},
-    {"overlap-grad-reduce", "--grad-reduction", "overlap"},
-    {"overlap-moe-expert-parallel-comm", "--moe-overlap", kNoValue},
-    {"overlap-param-gather", "--grad-reduction", kDefault},
-    {"per-device-train-batch-size", "--micro-batch-size", ""},
-    {"pipe-parallel-size", "--pp", ""},
-    {"pipeline-parallel-degree", "--pp", ""},
-    {"pipeline-parallel-microbatch-size", "--micro-batch-size", ""},
-    {"seq-len", "--seq-length", ""},
-    {"seqlen", "--seq-length", ""},
-    {"sequence-parallel", "--no-sequence-parallel", kDefault},
-    {"tensor-parallel-degree", "--tp", ""},
-    {"train-batch-size", "--global-batch-size", ""},
-    {"train-micro-batch-size-per-gpu", "--micro-batch-size", ""},
-    {"use-distributed-optimizer", "--zero", "1"},
-    {"use-flash-attn", "--save-scores", kDefault},
-    {"virtual-pipeline-model-parallel-size", "--vpp", ""},
-    {"world-size", "--gpus", ""},
-    {"zero-optimization-stage", "--zero", ""},
-    {"zero-stage", "--zero", ""},
-}};
-
-/// "training" of torchtitan's "--training.seq_len"; empty without one.
-std::string_view section_of(std::string_view name) {
-  const std::size_t end = name.rfind('.');
-  const std::size_t begin = std::min(name.find_first_not_of('-'), name.size());
-  return end == name.npos || end < begin ? std::string_view() : name.substr(begin, end - begin);
-}
-
-/// "fp8-format" of "--fp8_format", "seq-len" of torchtitan's "--training.seq_len".
-std::string plain_name(std::string_view name) {
+std::string plain_flag_name(std::string_view name) {
   const std::size_t section = name.rfind('.');
   const std::size_t begin = section == name.npos ? name.find_first_not_of('-') : section + 1;
   std::string plain(name.substr(std::min(begin, name.size())));
@@ -117,15 +62,8 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-/// Other sections have keys of the same name that are about something else: "--validation.seq_len".
-bool is_of_training(std::string_view section) {
-  return section.empty() || section == "training" || section == "parallelism";
-}
-
-}  // namespace
-
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known) {
-  const std::string plain = plain_name(name);
+  const std::string plain = plain_flag_name(name);
   for (const FrameworkFlag& theirs : kFrameworkFlags)
     if (theirs.name == plain && std::find(known.begin(), known.end(), theirs.flag) != known.end())
       return std::string(theirs.text);
@@ -151,26 +89,6 @@ std::string list_unknown_flags(const std::vector<std::string>& names,
   if (explained.size() > kMaxNames)
     text += " and " + std::to_string(explained.size() - kMaxNames) + " more";
   return text;
-}
-
-std::optional<std::vector<std::string>> translate_framework_flag(
-    std::string_view word, const std::function<bool(std::string_view)>& is_known) {
-  const std::size_t sign = std::min(word.find('='), word.size());
-  const std::string plain = plain_name(word.substr(0, sign));
-  const std::string_view section = section_of(word.substr(0, sign));
-  if (!is_of_training(section)) return {};
-  if (std::string own = "--" + plain; section.empty() && is_known(own))
-    return {{own.append(word.substr(sign))}};
-  for (const EqualFlag& theirs : kEqualFlags) {
-    if (theirs.name != plain || !is_known(theirs.flag)) continue;
-    std::string flag(theirs.flag);
-    if (theirs.value.empty()) return {{flag.append(word.substr(sign))}};
-    if (sign < word.size()) continue;  // a value, where the framework's flag takes none
-    if (theirs.value == kDefault) return std::vector<std::string>{};
-    if (theirs.value == kNoValue) return {{std::move(flag)}};
-    return {{flag.append("=").append(theirs.value)}};
-  }
-  return {};
 }
 
 std::string explain_framework(std::string_view name) {

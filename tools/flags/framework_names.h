@@ -1,19 +1,14 @@
 // The names that training frameworks and their flags have here.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bubblescope::tools {
 
-/// The words of a command that say what one of a framework's flags says, such as "--precision=bf16"
-/// for "--bf16", and "--seq-length=8" for "--seq_length=8"; none if that holds anyway. nullopt for
-/// other words, and if the command lacks the flag.
-std::optional<std::vector<std::string>> translate_framework_flag(
-    std::string_view word, const std::function<bool(std::string_view)>& is_known);
+/// "fp8-format" of "--fp8_format", "seq-len" of torchtitan's "--training.seq_len".
+std::string plain_flag_name(std::string_view name);
 
 /// Explains an unknown flag in an error message: "here it is '--zero'". Empty if no
 /// framework is known to have it, or if `known`, the flags of the command, lack the one that it is

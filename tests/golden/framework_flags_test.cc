@@ -1,0 +1,66 @@
+// Command lines in the words of training frameworks: what is read, what contradicts, what is
+// assumed.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/command.h"
+
+namespace bubblescope::tests {
+namespace {
+
+const std::string kStep = "simulate 1f1b --model llama3-70b --pp 8 --tp 8 -m 16 --dp 2 ";
+
+void expect_refusal(const std::string& arguments, const std::string& says) {
+  const CommandOutcome outcome = run_with_messages(arguments);
+  EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.output;
+  EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
+}
+
+/// Expects that a step with the first flags is the step with the second.
+void expect_same_step(const std::string& theirs, const std::string& ours) {
+  const CommandOutcome outcome = run_command(kStep + theirs);
+  EXPECT_EQ(outcome.status, 0) << theirs;
+  EXPECT_EQ(outcome.output, run_command(kStep + ours).output) << theirs;
+}
+
+TEST(FrameworkFlags, ThatContradictAreNamedTogether) {
+  const auto expect_contradiction = [](const std::string& flags, const std::string& pair) {
+    expect_refusal(kStep + flags, pair + " contradict each other; leave one of them out");
+  };
+  expect_contradiction("--sequence-parallel --no-sequence-parallel",
+                       "--sequence-parallel and --no-sequence-parallel");
+  expect_contradiction("--no-sequence-parallel --sequence_parallel",
+                       "--no-sequence-parallel and --sequence_parallel");
+  expect_contradiction("--use-flash-attn --save-scores", "--use-flash-attn and --save-scores");
+  expect_contradiction("--overlap-grad-reduce --no-overlap-grad-reduce",
+                       "--overlap-grad-reduce and --no-overlap-grad-reduce");
+  expect_contradiction("--overlap-param-gather --grad-reduction serial",
+                       "--overlap-param-gather and --grad-reduction serial");
+  expect_contradiction("--bf16 --fp16", "--bf16 and --fp16");
+  expect_contradiction("--zero=0 --use-distributed-optimizer",
+                       "--zero=0 and --use-distributed-optimizer");
+  expect_contradiction("--zero-stage 2 --use-distributed-optimizer",
+                       "--zero-stage 2 and --use-distributed-optimizer");
+  expect_contradiction("--bf16 --precision fp16", "--bf16 and --precision fp16");
+}
+
+TEST(FrameworkFlags, ThatSayTheSameMayStandTogether) {
+  expect_same_step("--zero 1 --use-distributed-optimizer --zero_stage 1 --bf16 --precision=bf16",
+                   "--zero 1");
+  expect_same_step("--overlap-grad-reduce --overlap-param-gather --sequence-parallel", "");
+  expect_same_step("--parallelism.tensor_parallel_degree 8", "");
+}
+
+// In Megatron-LM the weights have 16 bits, and their GEMMs the format of --fp8-format.
+TEST(FrameworkFlags, OfEightBitGemmsStandBesideTheSixteenBitsOfWeights) {
+  for (const char* flags :
+       {"--bf16 --fp8-format hybrid", "--fp8-format=e4m3 --bf16", "--fp16 --fp8-format hybrid",
+        "--bf16 --precision fp8", "--fp8-hybrid --bf16"})
+    expect_same_step(flags, "--precision fp8");
+  expect_refusal(kStep + "--fp8-format nvfp4",
+                 "no flag is called '--fp8-format'; here it is '--precision fp8'");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

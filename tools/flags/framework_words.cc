@@ -1,0 +1,278 @@
+// Pairs flags with their values, compares what they say, and translates them.
+#include "tools/flags/framework_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "tools/flags/framework_names.h"
+#include "tools/flags/words.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+/// How a framework's flag is said with one of ours.
+enum class Translation : std::uint8_t {
+  kSameValue,  ///< ours has the value that theirs has
+  kValue,      ///< ours has `value`; theirs takes none
+  kAnyOf,      ///< ours has `value`; theirs takes one of `values`, which ours does not tell apart
+  kSwitch,     ///< neither takes a value
+  kDefault,    ///< ours is left out: what theirs says holds unless ours is given; see `value`
+};
+
+/// A flag of a framework that says just what one of a command says.
+struct EqualFlag {
+  std::string_view name;  ///< as plain_flag_name() writes it
+  std::string_view flag;
+  Translation translation = Translation::kSameValue;
+  /// Of our flag. For kDefault, the value that would say the same; empty where ours takes none.
+  std::string_view value = {};
+  std::string_view values = {};  ///< "e4m3|hybrid"
+  /// The value of our flag that may stand beside it and includes what it says.
+  std::string_view within = {};
+};
+
+constexpr std::array<EqualFlag, 38> kEqualFlags{{
+    {"accumulate-grad-batches", "--microbatches"},
+    // GEMMs in fp8 have 16-bit weights beside them.
+    {"bf16", "--precision", Translation::kValue, "bf16", "", "fp8"},
+    {"context-parallel-degree", "--cp"},
+    {"data-parallel-size", "--dp"},
+    {"expert-parallel-degree", "--ep"},
+    {"expert-tensor-parallel-degree", "--etp"},
+    {"flash-attention", "--save-scores", Translation::kDefault},
+    {"fp16", "--precision", Translation::kValue, "fp16", "", "fp8"},
+    {"fp8-e4m3", "--precision", Translation::kValue, "fp8"},
+    {"fp8-format", "--precision", Translation::kAnyOf, "fp8", "e4m3|hybrid"},
+    {"fp8-hybrid", "--precision", Translation::kValue, "fp8"},
+    {"grad-reduce-in-bf16", "--gradients", Translation::kValue, "bf16"},
+    {"global-batch-size", "--global-batch-size"},
+    {"gradient-accumulation-steps", "--microbatches"},
+    {"max-seq-len", "--seq-length"},
+    {"microbatch-group-size-per-virtual-pipeline-stage", "--microbatch-group-size"},
+    {"no-overlap-grad-reduce", "--grad-reduction", Translation::kValue, "serial"},
+    {"no-overlap-p2p-communication", "--message-exposed", Translation::kValue, "1"},
+    {"model-parallel-size", "--tp"},
+    {"overlap-grad-reduce", "--grad-reduction", Translation::kValue, "overlap"},
+    {"overlap-moe-expert-parallel-comm", "--moe-overlap", Translation::kSwitch},
+    {"overlap-param-gather", "--grad-reduction", Translation::kDefault, "overlap"},
+    {"per-device-train-batch-size", "--micro-batch-size"},
+    {"pipe-parallel-size", "--pp"},
+    {"pipeline-parallel-degree", "--pp"},
+    {"pipeline-parallel-microbatch-size", "--micro-batch-size"},
+    {"seq-len", "--seq-length"},
+    {"seqlen", "--seq-length"},
+    {"sequence-parallel", "--no-sequence-parallel", Translation::kDefault},
+    {"tensor-parallel-degree", "--tp"},
+    {"train-batch-size", "--global-batch-size"},
+    {"train-micro-batch-size-per-gpu", "--micro-batch-size"},
+    {"use-distributed-optimizer", "--zero", Translation::kValue, "1"},
+    {"use-flash-attn", "--save-scores", Translation::kDefault},
+    {"virtual-pipeline-model-parallel-size", "--vpp"},
+    {"world-size", "--gpus"},
+    {"zero-optimization-stage", "--zero"},
+    {"zero-stage", "--zero"},
+}};
+
+/// What flags without a value say, in place of one: that they are given, or may not be.
+constexpr const char* kGiven = "given";
+constexpr const char* kNotGiven = "not given";
+
+/// A flag with its value, or a word that is neither.
+struct GivenWord {
+  std::string name;  ///< as it was given, without a value
+  std::optional<std::string> value = {};
+  bool has_sign = false;              ///< its value follows a '='
+  std::string own_name = {};          ///< as the command has it
+  const CommandFlag* flag = nullptr;  ///< that of the command; null: it has none that says this
+  const EqualFlag* theirs = nullptr;  ///< null: it is the command's own name
+  bool is_repeated = false;           ///< another flag says this or includes it
+
+  std::string text() const { return value ? name + (has_sign ? "=" : " ") + *value : name; }
+};
+
+/// "training" of torchtitan's "--training.seq_len"; empty without one.
+std::string_view section_of(std::string_view name) {
+  const std::size_t end = name.rfind('.');
+  const std::size_t begin = std::min(name.find_first_not_of('-'), name.size());
+  return end == name.npos || end < begin ? std::string_view() : name.substr(begin, end - begin);
+}
+
+/// Other sections have keys of the same name that are about something else: "--validation.seq_len".
+bool is_of_training(std::string_view section) {
+  return section.empty() || section == "training" || section == "parallelism";
+}
+
+bool is_one_of(const std::string& value, std::string_view values) {
+  const std::vector<std::string> known = split(std::string(values), '|');
+  return std::find(known.begin(), known.end(), value) != known.end();
+}
+
+/// Whether the framework's flag may stand with this value, or with none.
+bool accepts(const EqualFlag& theirs, const std::optional<std::string>& value) {
+  switch (theirs.translation) {
+    case Translation::kSameValue: return true;
+    case Translation::kAnyOf: return value && is_one_of(*value, theirs.values);
+    case Translation::kValue:
+    case Translation::kSwitch:
+    case Translation::kDefault: return !value;
+  }
+  return false;
+}
+
+bool takes_value(const EqualFlag& theirs) {
+  return theirs.translation == Translation::kSameValue || theirs.translation == Translation::kAnyOf;
+}
+
+class WordReader {
+ public:
+  WordReader(const CommandFlags& app, const std::vector<std::string>& words)
+      : app_(app), words_(words) {}
+
+  std::vector<GivenWord> read() {
+    std::vector<GivenWord> all;
+    while (at_ < words_.size()) all.push_back(read_next());
+    return all;
+  }
+
+ private:
+  GivenWord read_next() {
+    const std::string& word = words_[at_++];
+    if (!word.starts_with('-')) return {word};
+    const std::size_t sign = std::min(word.find('='), word.size());
+    GivenWord given{word.substr(0, sign)};
+    if (sign < word.size()) given.value = word.substr(sign + 1);
+    given.has_sign = given.value.has_value();
+    find_flag(given);
+    const bool wants_value =
+        given.flag != nullptr &&
+        (given.theirs != nullptr ? takes_value(*given.theirs) : given.flag->takes_value());
+    if (wants_value && !given.has_sign && has_value()) given.value = words_[at_++];
+    return given;
+  }
+
+  bool has_value() const { return at_ < words_.size() && !words_[at_].starts_with("--"); }
+
+  /// Finds the command's flag by its name, with '_' or '-' between words, or by a framework's.
+  void find_flag(GivenWord& given) const {
+    const auto set = [&](std::string own_name, const EqualFlag* theirs) {
+      given.flag = app_.find(own_name);
+      given.own_name = std::move(own_name);
+      given.theirs = theirs;
+    };
+    set(given.name, nullptr);
+    const std::string_view section = section_of(given.name);
+    if (given.flag != nullptr || !given.name.starts_with("--") || !is_of_training(section)) return;
+    const std::string plain = plain_flag_name(given.name);
+    if (section.empty()) set("--" + plain, nullptr);
+    if (given.flag != nullptr) return;
+    for (const EqualFlag& theirs : kEqualFlags) {
+      if (theirs.name != plain || app_.find(theirs.flag) == nullptr) continue;
+      const bool is_apart = takes_value(theirs) && !given.has_sign && has_value();
+      if (accepts(theirs, is_apart ? std::optional(words_[at_]) : given.value))
+        return set(std::string(theirs.flag), &theirs);
+    }
+  }
+
+  const CommandFlags& app_;
+  const std::vector<std::string>& words_;
+  std::size_t at_ = 0;
+};
+
+/// What a flag sets ours to; empty where its value is missing.
+std::string stated_value(const GivenWord& given) {
+  const std::string value = to_lower(given.value.value_or(""));
+  if (given.theirs == nullptr) return given.flag->takes_value() ? value : kGiven;
+  switch (given.theirs->translation) {
+    case Translation::kSameValue: return value;
+    case Translation::kValue:
+    case Translation::kAnyOf: return std::string(given.theirs->value);
+    case Translation::kSwitch: return kGiven;
+    case Translation::kDefault:
+      return given.theirs->value.empty() ? kNotGiven : std::string(given.theirs->value);
+  }
+  return "";
+}
+
+bool is_within(const GivenWord& part, const GivenWord& whole) {
+  return part.theirs != nullptr && !part.theirs->within.empty() &&
+         stated_value(whole) == part.theirs->within;
+}
+
+/// Marks the one of two flags that adds nothing to the other. Throws Error where they contradict
+/// each other.
+void compare_pair(GivenWord& first, GivenWord& second) {
+  if (first.flag == nullptr || first.flag != second.flag) return;
+  if (first.theirs == nullptr && second.theirs == nullptr) return;  // the same flag, twice
+  const std::string value = stated_value(first);
+  const std::string other = stated_value(second);
+  if (value.empty() || other.empty()) return;
+  if (is_within(first, second))
+    first.is_repeated = true;
+  else if (is_within(second, first))
+    second.is_repeated = true;
+  else if (value == other)
+    (second.theirs != nullptr ? second : first).is_repeated = true;
+  else
+    throw Error(first.text() + " and " + second.text() +
+                " contradict each other; leave one of them out");
+}
+
+std::vector<std::string> translate(const GivenWord& given) {
+  if (given.flag == nullptr)
+    return given.has_sign ? std::vector{given.text()} : std::vector{given.name};
+  if (given.theirs != nullptr) {
+    switch (given.theirs->translation) {
+      case Translation::kSameValue: break;
+      case Translation::kValue:
+      case Translation::kAnyOf: return {given.own_name + "=" + std::string(given.theirs->value)};
+      case Translation::kSwitch: return {given.own_name};
+      case Translation::kDefault: return {};
+    }
+  }
+  if (!given.value) return {given.own_name};
+  if (given.has_sign) return {given.own_name + "=" + *given.value};
+  return {given.own_name, *given.value};
+}
+
+}  // namespace
+
+std::vector<std::string> read_framework_words(const CommandFlags& app,
+                                              const std::vector<std::string>& words) {
+  std::vector<GivenWord> all = WordReader(app, words).read();
+  for (auto second = all.begin(); second != all.end(); ++second)
+    for (auto first = all.begin(); first != second; ++first) compare_pair(*first, *second);
+  std::vector<std::string> current;
+  for (const GivenWord& given : all) {
+    if (given.is_repeated) continue;
+    for (std::string& word : translate(given)) current.push_back(std::move(word));
+  }
+  return current;
+}
+
+bool has_megatron_words(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 9> kOfMegatron{"decoder-first-pipeline-num-layers",
+                                                        "decoder-last-pipeline-num-layers",
+                                                        "expert-model-parallel-size",
+                                                        "num-layers-per-virtual-pipeline-stage",
+                                                        "num-virtual-stages-per-pipeline-rank",
+                                                        "pipeline-model-parallel-layout",
+                                                        "pipeline-model-parallel-size",
+                                                        "tensor-model-parallel-size",
+                                                        "use-distributed-optimizer"};
+  return std::any_of(kOfMegatron.begin(), kOfMegatron.end(),
+                     [&](std::string_view name) { return names_flag(words, name); });
+}
+
+bool names_flag(const std::vector<std::string>& words, std::string_view plain_name) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word.starts_with("--") && plain_flag_name(word.substr(0, word.find('='))) == plain_name;
+  });
+}
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,29 @@
+// Reads command lines in the words of training frameworks.
+//
+//   --tensor_model_parallel_size 8     ->  --tensor-model-parallel-size 8
+//   --zero-stage 1                     ->  --zero 1
+//   --bf16 --fp8-format hybrid         ->  --precision=fp8
+//   --sequence-parallel                ->  nothing, because it holds anyway
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/flags/command_flags.h"
+
+namespace bubblescope::tools {
+
+/// The words with the command's own flags instead of those of frameworks that say the
+/// same. Flags that say nothing here stay. Throws Error where two
+/// flags contradict each other and one of them is a framework's.
+std::vector<std::string> read_framework_words(const CommandFlags& app,
+                                              const std::vector<std::string>& words);
+
+/// Whether some flag of the words is Megatron-LM's, and no other framework's.
+bool has_megatron_words(const std::vector<std::string>& words);
+
+/// Whether a flag with this name is among the words, with '_' or '-' between words.
+bool names_flag(const std::vector<std::string>& words, std::string_view plain_name);
+
+}  // namespace bubblescope::tools

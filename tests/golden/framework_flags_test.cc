@@ -62,5 +62,17 @@ TEST(FrameworkFlags, OfEightBitGemmsStandBesideTheSixteenBitsOfWeights) {
                  "no flag is called '--fp8-format'; here it is '--precision fp8'");
 }
 
+TEST(FrameworkFlags, TakeModulesBetweenBlanks) {
+  const std::string selective = "--recompute-granularity selective --recompute-modules ";
+  expect_same_step(selective + "mlp layernorm --zero 1", selective + "mlp,layernorm --zero 1");
+  EXPECT_EQ(run_command("simulate --recompute-modules mlp layernorm 1f1b --pp 4 -m 8 --model "
+                        "llama3-8b")
+                .output,
+            run_command("simulate 1f1b --recompute-modules mlp,layernorm --pp 4 -m 8 --model "
+                        "llama3-8b")
+                .output);
+  expect_refusal(kStep + selective + "mlp layers", "one word too many: 'layers'");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -24,9 +24,9 @@ void name_errors(const std::string& flag, const std::function<void()>& read) {
   }
 }
 
-void add_parsed(CommandFlags& app, const Flag& flag,
-                const std::function<void(const std::string&)>& read) {
-  app.add_parsed(flag.name, naming_errors(flag.name, read), flag.help)->type_name(flag.type);
+CommandFlag* add_parsed(CommandFlags& app, const Flag& flag,
+                        const std::function<void(const std::string&)>& read) {
+  return app.add_parsed(flag.name, naming_errors(flag.name, read), flag.help)->type_name(flag.type);
 }
 
 void add_repeated(CommandFlags& app, const Flag& flag,

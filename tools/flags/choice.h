@@ -27,8 +27,8 @@ struct Flag {
 void name_errors(const std::string& flag, const std::function<void()>& read);
 
 /// Adds a flag with a parser whose errors begin with the name of the flag.
-void add_parsed(CommandFlags& app, const Flag& flag,
-                const std::function<void(const std::string&)>& read);
+CommandFlag* add_parsed(CommandFlags& app, const Flag& flag,
+                        const std::function<void(const std::string&)>& read);
 
 /// The same for a flag that may be repeated; `read` gets each text.
 void add_repeated(CommandFlags& app, const Flag& flag,

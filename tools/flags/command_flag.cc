@@ -59,6 +59,15 @@ CommandFlag* CommandFlag::takes_words() {
   return this;
 }
 
+CommandFlag* CommandFlag::joins(std::vector<std::string> names) {
+  joined_names_ = std::move(names);
+  return this;
+}
+
+bool CommandFlag::is_joined(const std::string& word) const {
+  return std::find(joined_names_.begin(), joined_names_.end(), word) != joined_names_.end();
+}
+
 std::size_t CommandFlag::count() const { return option_ == nullptr ? 0 : option_->count(); }
 
 bool CommandFlag::has_name(std::string_view word) const {

@@ -44,8 +44,11 @@ class CommandFlag {
   /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);
   CommandFlag* takes_words();  ///< all up to the next flag, if no word is positional
+  /// Reads words of these names after its value as parts of it: "mlp moe" as "mlp,moe".
+  CommandFlag* joins(std::vector<std::string> names);
   std::size_t count() const;  ///< how often it was given
   bool takes_value() const { return !takes_none_; }
+  bool is_joined(const std::string& word) const;
 
  private:
   friend class CommandFlags;
@@ -58,6 +61,7 @@ class CommandFlag {
   std::string heading_;
   Make make_;
   std::vector<Setting> settings_;
+  std::vector<std::string> joined_names_;
   bool is_required_ = false;
   bool takes_words_ = false, takes_none_ = false;
   CLI::Option* option_ = nullptr;  ///< null unless the command line requires it

@@ -153,6 +153,9 @@ class WordReader {
         given.flag != nullptr &&
         (given.theirs != nullptr ? takes_value(*given.theirs) : given.flag->takes_value());
     if (wants_value && !given.has_sign && has_value()) given.value = words_[at_++];
+    if (given.value && given.flag != nullptr)
+      while (at_ < words_.size() && given.flag->is_joined(words_[at_]))
+        given.value->append(",").append(words_[at_++]);
     return given;
   }
 

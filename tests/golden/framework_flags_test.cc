@@ -74,5 +74,20 @@ TEST(FrameworkFlags, TakeModulesBetweenBlanks) {
   expect_refusal(kStep + selective + "mlp layers", "one word too many: 'layers'");
 }
 
+TEST(FrameworkFlags, OfOtherMeaningAreNotMisread) {
+  expect_refusal(kStep + "--profile --zero 1",
+                 "--profile needs a value, a framework whose rules hold; in Megatron-LM it records "
+                 "a profile");
+  expect_refusal(kStep + "--save checkpoints/", "--save checkpoints/: here it writes the step");
+  expect_refusal(kStep + "--use-distributed-optimizer --save checkpoints",
+                 "in Megatron-LM it is the folder of checkpoints");
+  expect_refusal(kStep + "--optimizer adam", "in Megatron-LM it is the optimizer of the training");
+  expect_refusal("plan --pp 4 -m 8 --split 969,30,1", "in Megatron-LM it divides the data");
+  expect_refusal(kStep + "--offload", "in DeepSpeed's examples it offloads the optimizer");
+  const std::string file = ::testing::TempDir() + "step_of_flags.json";
+  EXPECT_EQ(run_command(kStep + "--use-distributed-optimizer --save " + file).status, 0);
+  EXPECT_EQ(run_command(kStep + "--save " + ::testing::TempDir() + "step_of_flags").status, 0);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

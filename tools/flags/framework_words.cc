@@ -10,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/flags/framework_names.h"
+#include "tools/flags/other_meanings.h"
 #include "tools/flags/words.h"
 
 namespace bubblescope::tools {
@@ -248,6 +249,10 @@ std::vector<std::string> translate(const GivenWord& given) {
 std::vector<std::string> read_framework_words(const CommandFlags& app,
                                               const std::vector<std::string>& words) {
   std::vector<GivenWord> all = WordReader(app, words).read();
+  const bool is_megatron = has_megatron_words(words);
+  for (const GivenWord& given : all)
+    if (given.flag != nullptr && given.theirs == nullptr)
+      expect_own_meaning({given.own_name, given.value, is_megatron});
   for (auto second = all.begin(); second != all.end(); ++second)
     for (auto first = all.begin(); first != second; ++first) compare_pair(*first, *second);
   std::vector<std::string> current;

@@ -89,5 +89,43 @@ TEST(FrameworkFlags, OfOtherMeaningAreNotMisread) {
   EXPECT_EQ(run_command(kStep + "--save " + ::testing::TempDir() + "step_of_flags").status, 0);
 }
 
+std::string messages_of(const std::string& arguments) {
+  return run_with_messages(arguments).output;
+}
+
+// Training frameworks find the replicas from the number of devices, which a step does not have.
+TEST(FrameworkFlags, OfABatchSayThatItHasOnePipeline) {
+  const std::string step = "simulate 1f1b --pp 4 --global-batch-size 16 ";
+  const std::string note =
+      "bubblescope: --dp 1 is assumed: the whole batch of 16 samples goes through one pipeline; "
+      "--dp divides it\n";
+  for (const char* flags : {"", "--model llama3-8b", "--train_batch_size 16"})
+    EXPECT_EQ(messages_of(step + flags).rfind(note, 0), 0U) << flags;
+  for (const char* flags : {"--dp 1", "--data-parallel-size 2", "-m 16"})
+    EXPECT_EQ(messages_of(step + flags).find("is assumed"), std::string::npos) << flags;
+}
+
+TEST(FrameworkFlags, OfMegatronSayWhatIsAssumedWithoutThem) {
+  const std::string model =
+      "simulate 1f1b --model llama3-70b -m 16 --pipeline-model-parallel-size 8 ";
+  const std::string note = "bubblescope: assumed though not given, while Megatron-LM has it off: ";
+  EXPECT_EQ(messages_of(model).rfind(note + "--bf16\n", 0), 0U);
+  EXPECT_EQ(messages_of(model + "--tensor-model-parallel-size 8 --dp 2 --bf16")
+                .rfind(note + "--sequence-parallel, --use-distributed-optimizer, "
+                              "--overlap-grad-reduce; off here: --no-sequence-parallel, --zero 0, "
+                              "--grad-reduction serial\n",
+                       0),
+            0U);
+  // All are given, or the command line is not in Megatron-LM's words.
+  for (const char* flags :
+       {"--tensor-model-parallel-size 8 --dp 2 --bf16 --sequence-parallel --overlap-grad-reduce "
+        "--use-distributed-optimizer",
+        "--tp 8 --dp 2 --precision fp8 --no-sequence-parallel --zero 0 --grad-reduction serial"})
+    EXPECT_EQ(messages_of(model + flags).find("assumed though"), std::string::npos) << flags;
+  EXPECT_EQ(
+      messages_of("simulate 1f1b --model llama3-70b -m 16 --pp 8 --tp 8").find("assumed though"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

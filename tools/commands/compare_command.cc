@@ -22,6 +22,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/shared_sizes.h"
+#include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
@@ -336,6 +337,7 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
     throw Error("--results is written while schedules run; add --backend");
   expect_folder(output.results);
   warn_without_model(app, options.predict.model);
+  note_unstated_defaults(app, options.predict.model);
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_sizes_once(options.shapes, options.predict.shape);

@@ -12,6 +12,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/unstated_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/model_report.h"
 #include "tools/inputs/predict.h"
@@ -237,6 +238,7 @@ int run_search(const Arguments& arguments) {
   app.footer(kSearchExample);
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, flags.model);
+  note_unstated_defaults(app, flags.model);
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text" || output == "-");
   if (options.effort && options.time_limit)

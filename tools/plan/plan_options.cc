@@ -19,6 +19,7 @@
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
 #include "tools/flags/recompute_options.h"
+#include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
 
@@ -278,6 +279,7 @@ void add_question_options(CommandFlags& app, PlanQuestion& question) {
 /// Checks and completes what the first flags of the command have set.
 void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& question) {
   warn_without_model(app, question.predict.model);
+  note_unstated_defaults(app, question.predict.model);
   expect_one_kind_of_cost(app, question);
   expect_no_microbatches(app, question);
   expect_one_cost_source(question.predict);

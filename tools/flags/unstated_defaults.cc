@@ -1,0 +1,73 @@
+// Compares the defaults of commands with those of Megatron-LM.
+#include "tools/flags/unstated_defaults.h"
+
+#include <string>
+#include <vector>
+
+#include "sim/ir/registry.h"
+#include "sim/model/runtime.h"
+#include "tools/flags/framework_words.h"
+#include "tools/flags/words.h"
+#include "tools/print.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+void note_one_pipeline(const CommandFlags& app, const ModelOptions& options) {
+  if (!options.global_batch || app.count("--dp") > 0 || app.count("-m") > 0) return;
+  print_message(
+      "bubblescope: --dp 1 is assumed: the whole batch of {} samples goes through one pipeline; "
+      "--dp divides it\n",
+      *options.global_batch);
+}
+
+/// Whether the numbers of ranks are lists, of which each may be above 1.
+bool sweeps_ranks(const CommandFlags& app) { return app.knows("--gpus"); }
+
+/// What Megatron-LM does only if told.
+struct Unstated {
+  std::vector<std::string> assumed;  ///< its flags
+  std::vector<std::string> against;  ///< what turns them off here
+};
+
+Unstated find_unstated(const CommandFlags& app, const ModelOptions& options) {
+  const Parallelism& parallel = options.parallel;
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(options.runtime);
+  const auto given = [&](const char* name) { return names_flag(app.words(), name); };
+  const bool has_copies = sweeps_ranks(app) || parallel.data > 1 || parallel.context > 1;
+  Unstated unstated;
+  const auto add = [&](const std::string& theirs, const char* off) {
+    unstated.assumed.push_back("--" + theirs);
+    if (off != nullptr) unstated.against.emplace_back(off);
+  };
+  if (app.count("--precision") == 0) add("bf16", nullptr);
+  const bool may_divide = sweeps_ranks(app) || parallel.tensor > 1;
+  if (may_divide && parallel.sequence_parallel && !given("sequence-parallel"))
+    add("sequence-parallel", "--no-sequence-parallel");
+  const bool shards = runtime != nullptr && runtime->zero_stage > 0;
+  if (has_copies && shards && app.count("--zero") == 0)
+    add("use-distributed-optimizer", "--zero 0");
+  if (has_copies && app.count("--grad-reduction") == 0)
+    add("overlap-grad-reduce", "--grad-reduction serial");
+  return unstated;
+}
+
+void note_megatron_defaults(const CommandFlags& app, const ModelOptions& options) {
+  if (!options.given() || !has_megatron_words(app.words())) return;
+  const Unstated unstated = find_unstated(app, options);
+  if (unstated.assumed.empty()) return;
+  const std::string against =
+      unstated.against.empty() ? "" : "; off here: " + join(unstated.against, ", ");
+  print_message("bubblescope: assumed though not given, while Megatron-LM has it off: {}{}\n",
+                join(unstated.assumed, ", "), against);
+}
+
+}  // namespace
+
+void note_unstated_defaults(const CommandFlags& app, const ModelOptions& options) {
+  note_one_pipeline(app, options);
+  note_megatron_defaults(app, options);
+}
+
+}  // namespace bubblescope::tools

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "schedules/partition/prefixes.h"
-#include "sim/ir/error.h"
 
 namespace bubblescope::schedules {
 
@@ -141,21 +140,6 @@ class Blocks {
   std::vector<std::int32_t> end_;
 };
 
-std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t stages,
-                                           const UnevenEnds& ends) {
-  const std::int32_t given = (ends.first ? 1 : 0) + (ends.last ? 1 : 0);
-  const std::int32_t middle = layers - ends.first.value_or(0) - ends.last.value_or(0);
-  if (stages <= given || middle < 0 || middle % (stages - given) != 0)
-    throw Error(Fault::kProblem, std::to_string(std::max(middle, 0)) +
-                                     " layers do not divide evenly into the " +
-                                     std::to_string(stages - given) +
-                                     " inner stages; choose other `first_layers` or `last_layers`");
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), middle / (stages - given));
-  if (ends.first) counts.front() = *ends.first;
-  if (ends.last) counts.back() = *ends.last;
-  return counts;
-}
-
 }  // namespace
 
 Bytes held(const PartitionStage& stage, std::size_t number, const StageMemory& memory) {
@@ -170,21 +154,6 @@ std::optional<Partition> min_bottleneck(const LayerGraph& graph, std::int32_t st
 
 Partition make_torchgpipe_partition(const LayerGraph& graph, std::int32_t stages) {
   return partition_by_counts(graph, Blocks(graph, stages).solve());
-}
-
-std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
-                                                  const UnevenEnds& ends) {
-  if (ends.first || ends.last) return counts_with_ends(layers, stages, ends);
-  const std::int32_t counted =
-      layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
-  if (counted % stages != 0)
-    throw Error(Fault::kProblem, std::to_string(counted) + " layers do not divide evenly into " +
-                                     std::to_string(stages) +
-                                     " stages; give `first_layers` or `last_layers`");
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
-  if (ends.counts_embedding) --counts.front();
-  if (ends.counts_loss) --counts.back();
-  return counts;
 }
 
 }  // namespace bubblescope::schedules

@@ -1,5 +1,4 @@
-// Partitions with one worker per stage: the exact minimum bottleneck, torchgpipe's blocks and
-// Megatron's uneven first and last stages.
+// Partitions with one worker per stage: the exact minimum bottleneck and torchgpipe's blocks.
 #pragma once
 
 #include <optional>
@@ -30,17 +29,5 @@ std::optional<Partition> min_bottleneck(const LayerGraph& graph, std::int32_t st
 /// torchgpipe's block partition of the layers in a row (Barany and Grinberg, "Block partitions of
 /// sequences", 2015): fast, but not always optimal. Needs at least as many layers as stages.
 Partition make_torchgpipe_partition(const LayerGraph& graph, std::int32_t stages);
-
-/// Megatron-LM's layer counts.
-struct UnevenEnds {
-  std::optional<std::int32_t> first = {};  ///< layers of the first stage
-  std::optional<std::int32_t> last = {};
-  bool counts_embedding = false;  ///< the embedding counts as a layer of the first stage
-  bool counts_loss = false;       ///< the loss counts as a layer of the last stage
-};
-
-/// Layers per stage. Throws Error, with counts that would work, if they do not divide evenly.
-std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
-                                                  const UnevenEnds& ends);
 
 }  // namespace bubblescope::schedules

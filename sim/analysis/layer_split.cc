@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/analysis/asynchronous.h"
+#include "sim/model/megatron_counts.h"
 #include "sim/model/model_step.h"
 
 namespace bubblescope::inline sim {
@@ -59,6 +60,8 @@ std::optional<LayerCounts> LayerAssigner::even() const {
 /// have. The remaining layers are divided between the ends so that the slower one is as fast as
 /// possible; ties go to the last stage, as the first holds the most micro-batches.
 std::optional<LayerCounts> LayerAssigner::ends() const {
+  if (on_.parallel.ends.any())
+    return place_megatron_counts(on_.model.layers, schedule_, on_.parallel.ends);
   if (stages_ < 3) return {};
   const std::int64_t layers = on_.model.layers;
   const std::int64_t between = (layers + stages_ - 1) / stages_;

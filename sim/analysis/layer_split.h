@@ -23,8 +23,10 @@ namespace bubblescope::inline sim {
 enum class LayerSplit : std::uint8_t {
   kBalanced,  ///< the slowest stage or rank is as fast as possible: sim/model/balance_layers.h
   kEven,      ///< the same number of layers on every stage: Megatron-LM's default
-  kEnds,      ///< fewer layers on the first and the last stage, the same on all others: Llama 3's
-  kFitted,    ///< balanced, but no rank holds more than fits in its memory
+  /// Fewer layers on the first and the last stage, the same on all others: Llama 3's; or those that
+  /// Parallelism::ends gives.
+  kEnds,
+  kFitted,  ///< balanced, but no rank holds more than fits in its memory
 };
 
 inline constexpr std::array<Named<LayerSplit>, 4> kLayerSplits{{

@@ -26,8 +26,8 @@ struct ModelStep {
   bool splits_vocabulary = false;  ///< shards hold the embedding and the head
 };
 
-/// Layers are balanced (balance_layers.h), or as Parallelism::layers_of_stage says. Devices are
-/// numbered with tensor ranks innermost, then context, data and pipeline ranks (Megatron-LM's
+/// Layers are balanced (balance_layers.h), or as Parallelism::layers_of_stage or ends says. Devices
+/// are numbered with tensor ranks innermost, then context, data and pipeline ranks (Megatron-LM's
 /// order). Throws Error if there are too many stages or the layers cannot be split as requested.
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 

@@ -10,6 +10,7 @@
 #include "sim/ir/named.h"
 #include "sim/ir/schedule.h"
 #include "sim/ir/units.h"
+#include "sim/model/megatron_counts.h"
 #include "sim/model/recompute_modules.h"
 #include "sim/model/recomputed_layers.h"
 
@@ -78,8 +79,9 @@ struct Parallelism {
   /// their cost.
   std::optional<double> embedding_layers = {};
   std::optional<double> head_layers = {};
-  /// Layers of every stage of a pipeline; empty: balanced (balance_layers.h).
+  /// Layers of every stage of a pipeline; empty: as `ends` says, else balanced (balance_layers.h).
   std::vector<std::int64_t> layers_of_stage = {};
+  UnevenEnds ends = {};  ///< by Megatron-LM's rule, where any is given
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
   /// All ranks that hold parts or copies of one stage.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "sim/model/megatron_counts.h"
 
 namespace bubblescope::inline sim {
 
@@ -149,8 +150,13 @@ PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule) {
   const PlacedLoads loads(on, schedule);
   const std::int32_t stages = loads.holders().stages();
   PlacedStages placed;
-  placed.first_layer = find_first_layers(
-      on.parallel.layers_of_stage.empty() ? *loads.balance() : expect_all_layers(on, stages));
+  if (!on.parallel.layers_of_stage.empty())
+    placed.first_layer = find_first_layers(expect_all_layers(on, stages));
+  else if (on.parallel.ends.any())
+    placed.first_layer =
+        find_first_layers(place_megatron_counts(on.model.layers, schedule, on.parallel.ends));
+  else
+    placed.first_layer = find_first_layers(*loads.balance());
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     placed.loads.push_back(loads.load(stage, placed.first_layer[at], placed.first_layer[at + 1]));

@@ -56,8 +56,9 @@ struct PlacedStages {
   std::vector<StageLoad> loads;           ///< [stage] of one pipeline
 };
 
-/// Layers are balanced, or as Parallelism::layers_of_stage says. Throws Error if that does not have
-/// one entry per stage, or does not add up to the model's layers, and as PlacedLoads does.
+/// Layers are balanced, or as Parallelism::layers_of_stage or ends says. Throws Error if the former
+/// does not have one entry per stage, or does not add up to the model's layers, where the latter
+/// does not divide them, and as PlacedLoads does.
 PlacedStages place_stages(const ModelOnDevices& on, const Schedule& schedule);
 
 /// The devices of a pipeline of `ranks` ranks, in the order and the proportions of the list. Throws

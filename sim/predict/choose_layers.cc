@@ -47,7 +47,8 @@ bool leaves_layers(const Config& config) {
   const auto* const model = std::get_if<ModelCosts>(&config.costs);
   if (model == nullptr || !model->tries_splits) return false;
   const Parallelism& parallel = model->on.parallel;
-  return parallel.layers_of_stage.empty() && !parallel.embedding_layers && !parallel.head_layers;
+  return parallel.layers_of_stage.empty() && !parallel.ends.any() && !parallel.embedding_layers &&
+         !parallel.head_layers;
 }
 
 /// Drops what slows or disturbs the step, because the layers depend on the healthy one alone.

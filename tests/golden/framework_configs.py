@@ -118,6 +118,10 @@ def check_plans(binary, model, flags, profile, framework):
             assert megatron_counts(arguments, sum(counts)) == counts, content
             assert int(arguments['global-batch-size']) == plan['dp'] * plan['microbatches'] * plan['micro_batch_size']
             assert int(arguments['tensor-model-parallel-size']) == plan['tp']
+            if 'decoder-first-pipeline-num-layers' in arguments and 'num-experts' not in arguments and plan['ep'] == 1:
+                again = run(binary, 'simulate', schedule, *shlex.split(content), '--model', model, '--gpu', 'h100',
+                            f'--dp={plan["dp"]}', f'--profile={profile}', '--bf16', '--format', 'json')
+                assert json.loads(again)['makespan_ns'] == plan['step_ns'], content
         else:
             keys = read_toml(content)
             assert torchtitan_counts(keys, sum(counts)) == counts, content

@@ -89,6 +89,39 @@ TEST(FrameworkFlags, OfOtherMeaningAreNotMisread) {
   EXPECT_EQ(run_command(kStep + "--save " + ::testing::TempDir() + "step_of_flags").status, 0);
 }
 
+// 80 layers without the 9 and 11 of the ends are 60 on 6 ranks.
+TEST(FrameworkFlags, GiveTheEndsTheirLayers) {
+  const std::string ends =
+      "--decoder-first-pipeline-num-layers 9 --decoder-last-pipeline-num-layers 11 ";
+  const std::string layout = "--layout 'Et*9|t*10|t*10|t*10|t*10|t*10|t*10|t*11L' ";
+  expect_same_step(ends, layout);
+  EXPECT_EQ(
+      run_command("compare 1f1b,gpipe --model llama3-70b --pp 8 --tp 8 -m 16 " + ends).output,
+      run_command("compare 1f1b,gpipe --model llama3-70b --pp 8 --tp 8 -m 16 " + layout).output);
+  const std::string plan =
+      "plan --model llama3-70b --gpus 64 --global-batch-size 32 --tp 8 --pp 8 --schedules 1f1b "
+      "--micro-batch-size 1 --recompute full --format megatron ";
+  const CommandOutcome planned = run_command(plan + ends);
+  EXPECT_EQ(planned.status, 0);
+  EXPECT_NE(planned.output.find(ends.substr(0, ends.size() - 1)), std::string::npos)
+      << planned.output;
+  expect_refusal(plan + ends + "--split even", "leave --split out");
+  expect_refusal(kStep + ends + layout, "--layout has the layers of every stage; leave");
+}
+
+TEST(FrameworkFlags, OfEndsAreRefusedWhereTheyDivideNoLayers) {
+  const auto expect_problem = [](const std::string& arguments, const std::string& says) {
+    const CommandOutcome outcome = run_with_messages(arguments);
+    EXPECT_EQ(outcome.status, 1) << arguments << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find(says), std::string::npos) << outcome.output;
+  };
+  expect_problem(kStep + "--first-layers 9",
+                 "71 layers do not divide evenly into the 7 inner stages; choose other "
+                 "--first-layers or --last-layers");
+  expect_problem("simulate zb-v --model llama3-8b --pp 4 -m 8 --first-layers 8",
+                 "zb-v does not place its stages in a loop");
+}
+
 std::string messages_of(const std::string& arguments) {
   return run_with_messages(arguments).output;
 }

@@ -50,6 +50,7 @@ MODEL = {
     '--gradients': ['fp32', 'bf16', 'bf16-lean'],
     '--recompute-method': ['uniform', 'block'], '--recompute-num-layers': ['0', '1', '3'],
     '--recompute-modules': ['core_attn', 'mlp,layernorm', 'moe', 'moe_act,mla_up_proj'], '--embedding-layers': ['0', '0.5', '1'], '--head-layers': ['0', '1', '2'],
+    '--first-layers': ['1', '8'], '--last-layers': ['2', '8'], '--account-for-embedding': GIVEN, '--account-for-loss': GIVEN,
     '--no-sequence-parallel': GIVEN, '--save-scores': GIVEN, '--full-attention': GIVEN, '--slowdown': ['0.5', '1', '1.2'],
     '--reserve-memory': ['0', '5%', '4GiB'], '--tensor-exposed': ['0', '0.5', '1'], '--message-exposed': ['0', '1'],
     '--accumulation-bytes': ['0', '12'], '--gpus-per-node': ['1', '4', '8', '72'], '--assume': ['launch_us=5', 'host_layer_us=0', 'launch_blocking=1', 'iteration_graphs=1'],

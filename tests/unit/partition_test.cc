@@ -10,6 +10,7 @@
 #include "schedules/partition/prefixes.h"
 #include "schedules/partition/replicated.h"
 #include "sim/ir/error.h"
+#include "sim/model/megatron_counts.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -184,16 +185,17 @@ TEST(Partition, BlocksAreTorchgpipes) {
 
 // 30 layers with embedding and loss counted are 32 on 4 stages: the first and last have one less.
 TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
-  EXPECT_EQ(
-      schedules::compute_megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
-      (std::vector<std::int32_t>{7, 8, 8, 7}));
-  EXPECT_EQ(schedules::compute_megatron_counts(32, 4, {}), (std::vector<std::int32_t>{8, 8, 8, 8}));
-  EXPECT_EQ(schedules::compute_megatron_counts(20, 4, {.first = 3, .last = 5}),
+  EXPECT_EQ(compute_megatron_counts(30, 4, {.counts_embedding = true, .counts_loss = true}),
+            (std::vector<std::int32_t>{7, 8, 8, 7}));
+  EXPECT_EQ(compute_megatron_counts(32, 4, {}), (std::vector<std::int32_t>{8, 8, 8, 8}));
+  EXPECT_EQ(compute_megatron_counts(20, 4, {.first = 3, .last = 5}),
             (std::vector<std::int32_t>{3, 6, 6, 5}));
-  EXPECT_EQ(schedules::compute_megatron_counts(9, 4, {.first = 3}),
-            (std::vector<std::int32_t>{3, 2, 2, 2}));
-  EXPECT_THROW(schedules::compute_megatron_counts(30, 4, {}), Error);
-  EXPECT_THROW(schedules::compute_megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
+  EXPECT_EQ(compute_megatron_counts(9, 4, {.first = 3}), (std::vector<std::int32_t>{3, 2, 2, 2}));
+  EXPECT_EQ(compute_megatron_counts(5, 2, {.first = 3, .last = 2}),
+            (std::vector<std::int32_t>{3, 2}));
+  EXPECT_THROW(compute_megatron_counts(6, 2, {.first = 3, .last = 2}), Error);
+  EXPECT_THROW(compute_megatron_counts(30, 4, {}), Error);
+  EXPECT_THROW(compute_megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
 }
 
 }  // namespace

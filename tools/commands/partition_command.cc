@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/model/megatron_counts.h"
 #include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
@@ -86,7 +87,7 @@ schedules::Partition plan_stages(const LayerGraph& graph, const PartitionOptions
     case PartitionMethod::kMegatron:
       expect_enough_layers(graph, stages);
       return schedules::partition_by_counts(
-          graph, schedules::compute_megatron_counts(graph.size(), stages, options.ends));
+          graph, compute_megatron_counts(graph.size(), stages, options.ends));
   }
   return {};
 }

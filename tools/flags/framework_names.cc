@@ -18,7 +18,7 @@ constexpr const char* kOfModel =
     "the model sets it: give '--model' a name or a config.json (Hugging Face)";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's.
-constexpr std::array<FrameworkFlag, 28> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 26> kFrameworkFlags{{
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
@@ -26,8 +26,6 @@ constexpr std::array<FrameworkFlag, 28> kFrameworkFlags{{
     {"data-parallel-replicate-degree", "--shard-size", "here '--shard-size' divides '--dp'"},
     {"data-parallel-shard-degree", "--shard-size", "here it is '--shard-size', with '--zero 3'"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
-    {"decoder-first-pipeline-num-layers", "--layout", "here '--layout' says what stages hold"},
-    {"decoder-last-pipeline-num-layers", "--layout", "here '--layout' says what stages hold"},
     {"dp", "--gpus", "it follows from '--gpus'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},

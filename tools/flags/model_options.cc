@@ -19,6 +19,7 @@
 #include "tools/flags/framework_names.h"
 #include "tools/flags/heading.h"
 #include "tools/flags/recompute_options.h"
+#include "tools/flags/uneven_ends_options.h"
 #include "tools/print.h"
 #include "traces/costs/gpu_file.h"
 #include "traces/costs/model_file.h"
@@ -239,6 +240,7 @@ void add_split_options(CommandFlags& app, ModelOptions& options) {
   app.add_option("--head-layers", options.parallel.head_layers,
                  "layers that the head counts as in the split (default: by its time)")
       ->check(table);
+  add_uneven_ends_options(app, options.parallel.ends);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
 }
@@ -319,9 +321,7 @@ void add_parallel_options(CommandFlags& app, ModelOptions& options) {
       ->check(ranks);
   app.add_option("--ep,--expert-model-parallel-size", parallel.expert, "expert-parallel ranks")
       ->check(ranks);
-  app.add_option("--etp,--expert-tensor-parallel-size", parallel.expert_tensor,
-                 "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
-                 "--cp, else 1)")
+  app.add_option("--etp,--expert-tensor-parallel-size", parallel.expert_tensor, kExpertTensorHelp)
       ->check(ranks);
   app.add_option("--dp", parallel.data, "data-parallel replicas")->check(ranks);
 }

@@ -14,6 +14,10 @@ namespace bubblescope::tools {
 /// The heading of --help for flags that need --model.
 inline constexpr const char* kModelHeading = "A model instead of costs";
 
+/// What --help says of --etp, also where it takes a list.
+inline constexpr const char* kExpertTensorHelp =
+    "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times --cp, else 1)";
+
 struct ModelOptions {
   std::string model;  ///< a preset's name or a config.json; empty: no model
   std::string gpu = "h100";

@@ -9,6 +9,7 @@
 #include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/uneven_ends_options.h"
 #include "tools/flags/words.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -59,18 +60,7 @@ void add_method_options(CommandFlags& app, PartitionOptions& options) {
   app.add_flag("--straight", options.straight, "pipedream: one worker per stage");
   app.add_flag("--transfers", options.counts_transfers,
                "pipedream: count the activations between stages too");
-  const InRange layers(0, 100'000);
-  app.add_option("--first-layers,--decoder-first-pipeline-num-layers", options.ends.first,
-                 "megatron: layers of the first stage")
-      ->check(layers);
-  app.add_option("--last-layers,--decoder-last-pipeline-num-layers", options.ends.last,
-                 "megatron: layers of the last stage")
-      ->check(layers);
-  app.add_flag("--account-for-embedding,--account-for-embedding-in-pipeline-split",
-               options.ends.counts_embedding,
-               "megatron: the embedding counts as a layer of the first stage");
-  app.add_flag("--account-for-loss,--account-for-loss-in-pipeline-split", options.ends.counts_loss,
-               "megatron: the loss counts as a layer of the last stage");
+  add_uneven_ends_options(app, options.ends);
 }
 
 /// Parses "Et*32L", a layout of one stage.
@@ -154,13 +144,10 @@ void expect_flags_of_method(const PartitionOptions& options) {
   const bool replicates = options.method == PartitionMethod::kPipedream;
   if (!replicates && (options.straight || options.counts_transfers || !options.levels.empty()))
     throw Error("--straight, --transfers and --levels belong to --method pipedream");
-  const schedules::UnevenEnds& ends = options.ends;
-  const bool counts = ends.counts_embedding || ends.counts_loss;
-  const bool has_ends = ends.first || ends.last || counts;
-  if (has_ends && options.method != PartitionMethod::kMegatron)
+  const UnevenEnds& ends = options.ends;
+  if (ends.any() && options.method != PartitionMethod::kMegatron)
     throw Error("--first-layers, --last-layers and --account-for-... belong to --method megatron");
-  if ((ends.first || ends.last) && counts)
-    throw Error("--first-layers and --last-layers exclude --account-for-...; leave one out");
+  expect_one_rule(ends);
   if (options.memory && !replicates && options.method != PartitionMethod::kMinMax)
     throw Error("--memory belongs to --method pipedream or minmax");
 }

@@ -8,6 +8,7 @@
 #include "schedules/partition/bottleneck.h"
 #include "schedules/partition/replicated.h"
 #include "sim/model/layer_layout.h"
+#include "sim/model/megatron_counts.h"
 #include "tools/flags/command_flags.h"
 
 namespace bubblescope::tools {
@@ -33,7 +34,7 @@ struct PartitionOptions {
   bool counts_transfers = false;
   std::optional<Bytes> memory;
   std::string memory_text;  ///< as it was given
-  schedules::UnevenEnds ends;
+  UnevenEnds ends;
   std::string schedule = "1f1b";
   std::optional<std::int32_t> microbatches;
   double parameter_copies = 4;              ///< weights, gradients and Adam's two moments

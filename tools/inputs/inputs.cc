@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/place_stages.h"
 #include "tools/flags/recompute_options.h"
+#include "tools/flags/uneven_ends_options.h"
 
 namespace bubblescope::tools {
 
@@ -65,6 +66,11 @@ ModelOnDevices adapt_model(ModelOnDevices on, const PredictOptions& flags) {
   if (flags.model.gradients) on.parallel.gradients = *flags.model.gradients;
   if (flags.loss) on.replaced.emplace_back("a lost rank");
   if (flags.policy) on.replaced.emplace_back("an order that ranks choose during the step");
+  expect_one_rule(on.parallel.ends);
+  if (on.parallel.ends.any() && !flags.shape.layout.empty())
+    throw Error(
+        "--layout has the layers of every stage; leave --first-layers, --last-layers and "
+        "--account-for-... out");
   on.parallel.layers_of_stage = layers_of(flags.shape.layout, on.model);
   if (flags.shape.ranks) on.rank_gpus = spread_devices(on.rank_gpus, *flags.shape.ranks);
   return on;

@@ -147,8 +147,10 @@ void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const Pre
   const Parallelism& parallel = options.model.parallel;
   const ModelOnDevices& on = inputs.files().model.value();
   const bool has_experts = on.model.experts.has_value();
-  const bool is_balanced = options.shape.layout.empty();
-  const char* const of_layout = "--layout gives every stage its layers";
+  const bool has_layout = !options.shape.layout.empty();
+  const bool is_balanced = !has_layout && !parallel.ends.any();
+  const char* const of_layout = has_layout ? "--layout gives every stage its layers"
+                                           : "Megatron-LM's rule gives every rank its layers";
   const GivenFlag flags[] = {
       {"--no-sequence-parallel", !parallel.sequence_parallel, parallel.tensor > 1,
        "there is one tensor rank; add --tp"},

@@ -157,11 +157,7 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               {"--ep,--expert-model-parallel-size",
                "expert-parallel ranks (default: all that divide the experts)", "NUMBERS"},
               axes.expert);
-  add_numbers(app,
-              {"--etp,--expert-tensor-parallel-size",
-               "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times "
-               "--cp, else 1)",
-               "NUMBERS"},
+  add_numbers(app, {"--etp,--expert-tensor-parallel-size", kExpertTensorHelp, "NUMBERS"},
               axes.expert_tensor);
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
@@ -236,6 +232,16 @@ void expect_no_microbatches(const CommandFlags& app, const PlanQuestion& options
         "--model; leave it out");
 }
 
+/// Plans with the layers of ranks that flags give, instead of several splits.
+void use_given_ends(const CommandFlags& app, PlanQuestion& options) {
+  if (!options.predict.model.parallel.ends.any()) return;
+  if (app.count("--split") > 0)
+    throw Error(
+        "--first-layers, --last-layers and --account-for-... give every rank its layers; leave "
+        "--split out");
+  options.model_axes.splits = {LayerSplit::kEnds};
+}
+
 /// Adds the flags that control how the sweep is run, stored and shown.
 void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_option("--top", options.top,
@@ -282,6 +288,7 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   note_unstated_defaults(app, question.predict.model);
   expect_one_kind_of_cost(app, question);
   expect_no_microbatches(app, question);
+  use_given_ends(app, question);
   expect_one_cost_source(question.predict);
   expect_sizes(question.axes);
   for (const char* flag : {"--cp", "--etp", "--recompute", "--overlap", "--schedules"})

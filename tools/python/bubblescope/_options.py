@@ -91,6 +91,10 @@ class Models(Costs, total=False):
     seq_length: int
     embedding_layers: float
     head_layers: float
+    first_layers: int
+    last_layers: int
+    account_for_embedding: bool
+    account_for_loss: bool
     no_sequence_parallel: bool
     save_scores: bool
     full_attention: bool

@@ -1,0 +1,86 @@
+// Divides the layers that the ends leave.
+#include "sim/model/megatron_counts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "sim/ir/error.h"
+
+namespace bubblescope::inline sim {
+
+namespace {
+
+std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t stages,
+                                           const UnevenEnds& ends) {
+  const std::int32_t given = (ends.first ? 1 : 0) + (ends.last ? 1 : 0);
+  const std::int32_t inner = stages - given;
+  const std::int32_t middle = layers - ends.first.value_or(0) - ends.last.value_or(0);
+  const bool divides = inner == 0 ? middle == 0 : inner > 0 && middle % inner == 0;
+  if (middle < 0 || !divides)
+    throw Error(Fault::kProblem, std::to_string(std::max(middle, 0)) +
+                                     " layers do not divide evenly into the " +
+                                     std::to_string(std::max(inner, 0)) +
+                                     " inner stages; choose other `first_layers` or `last_layers`");
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages),
+                                   inner == 0 ? 0 : middle / inner);
+  if (ends.first) counts.front() = *ends.first;
+  if (ends.last) counts.back() = *ends.last;
+  return counts;
+}
+
+void expect_loop(const Schedule& schedule, std::int32_t stages) {
+  const std::int32_t ranks = schedule.shape.ranks;
+  bool is_loop = stages % ranks == 0;
+  for (std::int32_t stage = 0; stage < stages; ++stage)
+    is_loop = is_loop && schedule.rank_of_stage[static_cast<std::size_t>(stage)] == stage % ranks;
+  if (!is_loop)
+    throw Error(Fault::kProblem,
+                fmt::format("{} does not place its stages in a loop, for which Megatron-LM's rule "
+                            "of `first_layers` and `last_layers` is made; give `layout`",
+                            schedule.name));
+}
+
+}  // namespace
+
+std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
+                                                  const UnevenEnds& ends) {
+  if (ends.first || ends.last) return counts_with_ends(layers, stages, ends);
+  const std::int32_t counted =
+      layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
+  if (counted % stages != 0)
+    throw Error(Fault::kProblem, std::to_string(counted) + " layers do not divide evenly into " +
+                                     std::to_string(stages) +
+                                     " stages; give `first_layers` or `last_layers`");
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
+  if (ends.counts_embedding) --counts.front();
+  if (ends.counts_loss) --counts.back();
+  return counts;
+}
+
+std::vector<std::int64_t> place_megatron_counts(std::int64_t layers, const Schedule& schedule,
+                                                const UnevenEnds& ends) {
+  const std::int32_t ranks = schedule.shape.ranks;
+  const std::int32_t stages = schedule.stages_per_pipeline() - schedule.side_stages;
+  expect_loop(schedule, stages);
+  const auto all = static_cast<std::int32_t>(layers);
+  const bool is_by_rank = ends.first || ends.last;
+  const std::int32_t chunks = is_by_rank ? stages / ranks : 1;
+  const std::vector<std::int32_t> counts =
+      compute_megatron_counts(all, is_by_rank ? ranks : stages, ends);
+  std::vector<std::int64_t> placed;
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    const std::int32_t count = counts[static_cast<std::size_t>(stage) % counts.size()];
+    if (count % chunks != 0)
+      throw Error(Fault::kProblem,
+                  fmt::format("the {} layers of rank {} do not divide evenly into its {} chunks; "
+                              "choose other `first_layers`, `last_layers` or `vpp`",
+                              count, stage % ranks, chunks));
+    placed.push_back(count / chunks);
+  }
+  return placed;
+}
+
+}  // namespace bubblescope::inline sim

@@ -149,6 +149,9 @@ TEST(FrameworkFlags, OfMegatronSayWhatIsAssumedWithoutThem) {
                               "--grad-reduction serial\n",
                        0),
             0U);
+  const std::string layers = "bubblescope: layers are divided by their times, while Megatron-LM";
+  EXPECT_NE(messages_of(model).find(layers), std::string::npos);
+  EXPECT_EQ(messages_of(model + "--first-layers 10").find(layers), std::string::npos);
   // All are given, or the command line is not in Megatron-LM's words.
   for (const char* flags :
        {"--tensor-model-parallel-size 8 --dp 2 --bf16 --sequence-parallel --overlap-grad-reduce "

@@ -337,7 +337,7 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
     throw Error("--results is written while schedules run; add --backend");
   expect_folder(output.results);
   warn_without_model(app, options.predict.model);
-  note_unstated_defaults(app, options.predict.model);
+  note_unstated_defaults(app, options.predict);
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_sizes_once(options.shapes, options.predict.shape);

@@ -136,7 +136,7 @@ void expect_sound_run(const CommandFlags& app, const PredictOptions& flags, RunC
 void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command) {
   const PredictOptions& flags = command.inputs.flags();
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags.model);
+  note_unstated_defaults(app, flags);
   warn_of_unused_sizes(app, flags.model, command.run);
   warn_of_unused_run_options(app, command.run, flags.cost.any_uniform);
   warn_of_file_shapes(flags, {command.schedule});

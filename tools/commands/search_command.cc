@@ -238,7 +238,7 @@ int run_search(const Arguments& arguments) {
   app.footer(kSearchExample);
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags.model);
+  note_unstated_defaults(app, flags);
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != "text" || output == "-");
   if (options.effort && options.time_limit)

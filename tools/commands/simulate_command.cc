@@ -112,7 +112,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   if (options.format != "json" && !writes_files(options.exports))
     flags.slack = Slack::kSkip;  // the text and the csv do not show it
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags.model);
+  note_unstated_defaults(app, flags);
   options.gate = parse_conditions(conditions);
   check_export_paths(options.exports, options.format != "text");
   options.inputs = read_inputs(std::move(flags), {options.schedule});

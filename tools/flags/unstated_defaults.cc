@@ -63,11 +63,22 @@ void note_megatron_defaults(const CommandFlags& app, const ModelOptions& options
                 join(unstated.assumed, ", "), against);
 }
 
+void note_balanced_layers(const CommandFlags& app, const PredictOptions& options) {
+  if (!options.model.given() || !has_megatron_words(app.words())) return;
+  if (options.shape.ranks.value_or(1) == 1 || !options.shape.layout.empty() ||
+      options.model.parallel.ends.any())
+    return;
+  print_message(
+      "bubblescope: layers are divided by their times, while Megatron-LM gives every stage equally "
+      "many; --first-layers, --last-layers or --layout say how many\n");
+}
+
 }  // namespace
 
-void note_unstated_defaults(const CommandFlags& app, const ModelOptions& options) {
-  note_one_pipeline(app, options);
-  note_megatron_defaults(app, options);
+void note_unstated_defaults(const CommandFlags& app, const PredictOptions& options) {
+  note_one_pipeline(app, options.model);
+  note_megatron_defaults(app, options.model);
+  note_balanced_layers(app, options);
 }
 
 }  // namespace bubblescope::tools

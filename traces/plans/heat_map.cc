@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/drawings/svg_canvas.h"
 #include "traces/plans/plan_table.h"
@@ -37,11 +39,12 @@ std::set<std::int32_t> values_on(const MapAxis& axis, const std::vector<Plan>& p
   return values;
 }
 
-/// Returns the first axis on which plans differ, other than `taken`; else the first axis.
-MapAxis free_axis(const std::vector<MapAxis>& axes, const std::vector<Plan>& plans,
+/// Returns the first axis on which plans differ, other than `taken`; else the first other than it.
+MapAxis free_axis(std::vector<MapAxis> axes, const std::vector<Plan>& plans,
                   std::string_view taken) {
+  std::erase_if(axes, [&](const MapAxis& axis) { return axis.name == taken; });
   for (const MapAxis& axis : axes)
-    if (axis.name != taken && values_on(axis, plans).size() > 1) return axis;
+    if (values_on(axis, plans).size() > 1) return axis;
   return axes.front();
 }
 

@@ -9,6 +9,7 @@
 #include "sim/ir/send_budget.h"
 #include "traces/plans/break_even_text.h"
 #include "traces/plans/plan_table.h"
+#include "traces/plans/refusals_text.h"
 #include "traces/plans/runs_in.h"
 #include "traces/reports/known_errors_text.h"
 #include "traces/text/fit_table.h"
@@ -44,10 +45,6 @@ std::string free_text(const Plan& plan) {
 
 std::string frameworks_text(const Plan& plan) {
   return fmt::format("{}", fmt::join(frameworks_of(plan.configuration), ","));
-}
-
-std::string lookahead_text(const Configuration& which) {
-  return which.lookahead ? to_string(*which.lookahead) : "none";
 }
 
 /// The micro-batches of a group, where the schedule's usual ones would delay it.
@@ -308,43 +305,6 @@ std::string write_losers(const PlanTable& table) {
   return text;
 }
 
-/// The part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1 full".
-std::string describe_differences(const Configuration& which) {
-  std::string text = fmt::format("pp {}", which.shape.ranks);
-  const auto add = [&](const char* what, std::int32_t value) {
-    if (value > 1) text += fmt::format(" {} {}", what, value);
-  };
-  add("vpp", which.shape.chunks);
-  add("slices", which.shape.slices);
-  add("group", which.shape.group_size.value_or(1));
-  add("tp", which.tensor);
-  add("cp", which.context);
-  add("ep", which.expert);
-  if (which.expert_tensor != which.tensor) text += fmt::format(" etp {}", which.expert_tensor);
-  add("dp", which.data);
-  text += fmt::format(" m {}", which.shape.microbatches);
-  add("mbs", which.micro_batch_size);
-  if (which.recompute != Recompute::kNone) text += " " + recompute_text(which);
-  if (which.send_budget > 0) text += " budget " + budget_text(which.send_budget);
-  if (which.lookahead) text += " ahead " + lookahead_text(which);
-  if (which.split != LayerSplit::kBalanced)
-    text += fmt::format(" {}", name_of(kLayerSplits, which.split));
-  return text;
-}
-
-std::string write_refusals(const PlanTable& table) {
-  std::string text;
-  for (const Refusal& refused : table.refusals) {
-    const std::string closest =
-        refused.closest ? fmt::format(", closest {}", describe_differences(*refused.closest)) : "";
-    const std::string tried =
-        refused.configurations > 0 ? counted(refused.configurations, "configuration") : "not tried";
-    text += fmt::format("  {:<{}} {}{}: {}\n", refused.schedule, name_width(table), tried, closest,
-                        refused.reason);
-  }
-  return text.empty() ? text : "\nleft out:\n" + text;
-}
-
 }  // namespace
 
 std::string recompute_text(const Configuration& configuration) {
@@ -366,12 +326,13 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
         "long or longer)\n",
         table.covered);
   if (table.plans.empty()) {
-    text = "no plan fits\n" + write_refusals(table);
+    text = "no plan fits\n" + write_refusals(table, name_width(table));
   } else {
     text += write_ranking(table, find_pareto_front(table.plans), options);
     const std::string map = write_heat_map_text(table.plans, options);
     if (!map.empty()) text += "\n" + map;
-    text += write_break_evens(table) + write_losers(table) + write_refusals(table);
+    text +=
+        write_break_evens(table) + write_losers(table) + write_refusals(table, name_width(table));
   }
   return options.fit ? fold_lines(text, options.width) : text;
 }

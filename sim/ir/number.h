@@ -1,4 +1,4 @@
-// Parsing of whole numbers.
+// Digits, and parsing of whole numbers.
 #pragma once
 
 #include <charconv>
@@ -6,6 +6,9 @@
 #include <string_view>
 
 namespace bubblescope::inline sim {
+
+/// Whether it is one of 0 to 9, whatever the locale.
+constexpr bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// The number that the whole text spells; empty for anything else and for overflow.
 template <class Number>

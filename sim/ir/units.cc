@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "sim/ir/plain_text.h"
 #include "sim/ir/range.h"
 
@@ -23,8 +24,6 @@ constexpr std::int64_t kMaxDuration = std::int64_t{100} * 24 * 3600 * 1'000'000'
 
 /// A message is a C string, which a NUL of a file would end.
 std::string quoted(std::string_view text) { return "'" + escape_line(text) + "'"; }
-
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 __extension__ using Wide = unsigned __int128;  // 26 digits times 2^40 need 127 bits
 

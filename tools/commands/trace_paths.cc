@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "tools/commands/read_in_parallel.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/words.h"
@@ -41,7 +42,6 @@ void expect_different(const std::vector<std::string>& paths) {
 
 /// Compares numbers by value: "rank2.json" precedes "rank10.json".
 bool natural_order(const std::string& left, const std::string& right) {
-  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
   std::size_t at = 0;
   std::size_t other = 0;
   while (at < left.size() && other < right.size()) {

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/ir/number.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -26,8 +28,6 @@ constexpr std::uint64_t find_special(std::uint64_t bytes) {
   return find_zero(bytes ^ (kOnes * '"')) | find_zero(bytes ^ (kOnes * '\\')) | control |
          (bytes & kHighBits);
 }
-
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// Any fault ends the scan: faults are found and worded by the full parser.
 class Scanner {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ir/number.h"
+#include "traces/measured/distinct_numbers.h"
 #include "traces/measured/rank_words.h"
 
 namespace bubblescope::traces {
@@ -14,11 +15,8 @@ namespace {
 
 using ProcessRanks = std::map<std::string, ProcessRank>;
 
-bool are_distinct(const ProcessRanks& ranks) {
-  std::set<std::int32_t> numbers;
-  return std::all_of(ranks.begin(), ranks.end(), [&](const auto& process) {
-    return process.second.rank && numbers.insert(*process.second.rank).second;
-  });
+bool have_distinct_ranks(const ProcessRanks& ranks) {
+  return are_distinct(ranks, [](const auto& process) { return process.second.rank; });
 }
 
 /// The rank that a name states.
@@ -62,7 +60,7 @@ ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
   for (const std::string& pid : pids)
     if (const auto found = find_rank_number(pid); found && (found->is_rank || found->is_device))
       ranks[pid] = {found->number, found->is_rank};
-  if (ranks.size() == pids.size() && are_distinct(ranks)) return ranks;
+  if (ranks.size() == pids.size() && have_distinct_ranks(ranks)) return ranks;
   ranks.clear();
   for (const std::string& pid : pids) ranks[pid] = {parse_number<std::int32_t>(pid)};
   return ranks;
@@ -73,7 +71,7 @@ ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
 std::map<std::string, ProcessRank> rank_processes(const ChromeEvents& events,
                                                   const std::set<std::string>& pids) {
   ProcessRanks ranks = rank_by_names(events, pids);
-  if (are_distinct(ranks)) return ranks;
+  if (have_distinct_ranks(ranks)) return ranks;
   ranks = rank_by_places(events, pids);
   return ranks.empty() ? rank_by_pids(pids) : ranks;
 }

@@ -5,13 +5,13 @@
 #include <cctype>
 #include <cstddef>
 
+#include "sim/ir/number.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
 bool is_word(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_' ||

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/measured/distinct_numbers.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -21,10 +23,6 @@ std::vector<std::int32_t> find_first_stages(const ObservedTrace& trace) {
     if (!observed.chunk && is_compute(observed.op.kind)) stage = std::min(stage, observed.op.stage);
   }
   return first;
-}
-
-bool are_distinct(const std::vector<std::int32_t>& numbers) {
-  return std::set(numbers.begin(), numbers.end()).size() == numbers.size();
 }
 
 bool has_all(const std::vector<std::int32_t>& numbers) {

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "sim/ir/number.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -38,8 +40,6 @@ void add_word(std::string& before, std::string& word) {
   if (word != "parallel") before = word;
   word.clear();
 }
-
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 std::vector<WordNumber> split(std::string_view name) {
   std::vector<WordNumber> found;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
 
@@ -20,8 +21,6 @@ constexpr std::size_t kMaxGroups = 10'000;
 constexpr std::size_t kShown = 8;
 constexpr std::size_t kMaxName = 200;
 constexpr const char* kProfilerItself = "PyTorch Profiler (0)";  ///< the whole recording
-
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 std::string lower(std::string_view text) {
   std::string result(text);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/nearest_names.h"
+#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 
 namespace bubblescope::traces {
@@ -32,7 +33,6 @@ Cell accept(const Op& op) {
 }
 
 bool is_blank(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 bool is_name(char letter) {
   return (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z') || letter == '_';
 }

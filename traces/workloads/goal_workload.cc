@@ -21,6 +21,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/ir/number.h"
 #include "sim/ir/plain_text.h"
 #include "traces/files/file.h"
 #include "traces/files/quote.h"
@@ -36,7 +37,6 @@ constexpr std::int64_t kAnyOf32Bits =
 constexpr std::size_t kHead = 1 << 16;  ///< bytes that show what a file is
 
 bool is_space(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 bool is_letter(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
 }

@@ -356,6 +356,9 @@ TEST_F(TruthfulAnswers, CostsNameWhatIsUnusual) {
                                        "--precision fp8",
                                        "--slowdown 2",
                                        "--runtime nemo",
+                                       "--save-scores",
+                                       "--full-attention",
+                                       "--first-layers 8",
                                        "--assume sustained_teraflops=300",
                                        "--tensor-exposed 0.1"};
   for (const std::string& flag : flags) costs.insert(line_of(flag));

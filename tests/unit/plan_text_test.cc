@@ -1,4 +1,4 @@
-// What a plan says of configurations that are not in its table, and the axes of its heat map.
+// Reasons for configurations that a plan leaves out, and the axes of its heat map.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -32,7 +32,7 @@ TEST(PlanText, SaysAReasonOnce) {
             "  zb-v         not tried: ep 3 does not divide\n");
 }
 
-// What a schedule lacks least is of one of its configurations.
+// The memory that is lacking is that of one configuration.
 TEST(PlanText, KeepsReasonsOfMemoryApart) {
   traces::PlanTable table;
   table.refusals = {refusal_of("1f1b", "too large", 1), refusal_of("gpipe", "too large", 1)};

@@ -31,7 +31,7 @@ struct EqualFlag {
   std::string_view name;  ///< as plain_flag_name() writes it
   std::string_view flag;
   Translation translation = Translation::kSameValue;
-  /// Of our flag. For kDefault, the value that would say the same; empty where ours takes none.
+  /// The value of our flag; for kDefault, the one that would say the same; empty where ours takes none.
   std::string_view value = {};
   std::string_view values = {};  ///< "e4m3|hybrid"
   /// The value of our flag that may stand beside it and includes what it says.
@@ -80,7 +80,7 @@ constexpr std::array<EqualFlag, 38> kEqualFlags{{
     {"zero-stage", "--zero"},
 }};
 
-/// What flags without a value say, in place of one: that they are given, or may not be.
+/// In place of a value, for flags without one: they are given, or may not be.
 constexpr const char* kGiven = "given";
 constexpr const char* kNotGiven = "not given";
 
@@ -188,7 +188,7 @@ class WordReader {
   std::size_t at_ = 0;
 };
 
-/// What a flag sets ours to; empty where its value is missing.
+/// The value that a flag sets ours to; empty where its value is missing.
 std::string stated_value(const GivenWord& given) {
   const std::string value = to_lower(given.value.value_or(""));
   if (given.theirs == nullptr) return given.flag->takes_value() ? value : kGiven;

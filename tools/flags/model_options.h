@@ -14,7 +14,7 @@ namespace bubblescope::tools {
 /// The heading of --help for flags that need --model.
 inline constexpr const char* kModelHeading = "A model instead of costs";
 
-/// What --help says of --etp, also where it takes a list.
+/// The help of --etp, also where it takes a list.
 inline constexpr const char* kExpertTensorHelp =
     "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times --cp, else 1)";
 

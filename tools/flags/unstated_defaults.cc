@@ -25,7 +25,7 @@ void note_one_pipeline(const CommandFlags& app, const ModelOptions& options) {
 /// Whether the numbers of ranks are lists, of which each may be above 1.
 bool sweeps_ranks(const CommandFlags& app) { return app.knows("--gpus"); }
 
-/// What Megatron-LM does only if told.
+/// Features that Megatron-LM has only if told.
 struct Unstated {
   std::vector<std::string> assumed;  ///< its flags
   std::vector<std::string> against;  ///< what turns them off here

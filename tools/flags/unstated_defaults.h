@@ -1,4 +1,4 @@
-// What a command line leaves out, where its reader may take that for something else.
+// Notes on defaults that are not those of the framework whose flags are given.
 #pragma once
 
 #include "tools/flags/command_flags.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/model/megatron_counts.h"
 #include "tools/flags/arrival_options.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -22,12 +23,23 @@ std::string uniform_text(const UniformCost& cost) {
   return text;
 }
 
+std::string ends_text(const UnevenEnds& ends) {
+  std::string text;
+  if (ends.first) text += fmt::format(", {} layers on the first rank", *ends.first);
+  if (ends.last) text += fmt::format(", {} layers on the last rank", *ends.last);
+  if (ends.counts_embedding) text += ", the embedding counted as a layer";
+  if (ends.counts_loss) text += ", the loss counted as a layer";
+  return text;
+}
+
 /// The other choices that decide a model's times, where they are not as usual, so that reports that
 /// differ do not say the same.
 std::string unusual_text(const ModelOnDevices& on) {
   std::string text;
   if (on.matrices == MatrixType::kFp8) text += ", GEMMs in fp8";
   if (on.runtime != ModelOnDevices{}.runtime) text += ", runtime " + on.runtime;
+  if (!on.parallel.flash_attention) text += ", attention with saved scores";
+  if (!on.assumptions.causal) text += ", attention that is not causal";
   if (on.assumptions.slowdown != 1) text += fmt::format(", slowdown {:g}", on.assumptions.slowdown);
   if (!on.replaced.empty()) text += fmt::format(", with {}", fmt::join(on.replaced, ", "));
   return text;
@@ -54,7 +66,8 @@ std::string costs_text(const Models& models, const PredictOptions& flags) {
   std::string text = models.placed             ? describe_model(models.placed->on)
                      : flags.cost.file.empty() ? uniform_text(flags.cost.uniform)
                                                : flags.cost.file;
-  if (models.placed) text += unusual_text(models.placed->on);
+  if (models.placed)
+    text += unusual_text(models.placed->on) + ends_text(models.placed->on.parallel.ends);
   if (!layout.empty()) text += ", layout " + traces::to_string(layout);
   if (flags.cost.network) text += ", network " + to_string(*flags.cost.network);
   return text;

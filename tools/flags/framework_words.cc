@@ -31,7 +31,8 @@ struct EqualFlag {
   std::string_view name;  ///< as plain_flag_name() writes it
   std::string_view flag;
   Translation translation = Translation::kSameValue;
-  /// The value of our flag; for kDefault, the one that would say the same; empty where ours takes none.
+  /// The value of our flag; for kDefault, the one that would say the same; empty where ours takes
+  /// none.
   std::string_view value = {};
   std::string_view values = {};  ///< "e4m3|hybrid"
   /// The value of our flag that may stand beside it and includes what it says.
@@ -211,7 +212,7 @@ bool is_within(const GivenWord& part, const GivenWord& whole) {
 /// Marks the one of two flags that adds nothing to the other. Throws Error where they contradict
 /// each other.
 void compare_pair(GivenWord& first, GivenWord& second) {
-  if (first.flag == nullptr || first.flag != second.flag) return;
+  if (first.flag != second.flag) return;
   if (first.theirs == nullptr && second.theirs == nullptr) return;  // the same flag, twice
   const std::string value = stated_value(first);
   const std::string other = stated_value(second);
@@ -250,11 +251,13 @@ std::vector<std::string> read_framework_words(const CommandFlags& app,
                                               const std::vector<std::string>& words) {
   std::vector<GivenWord> all = WordReader(app, words).read();
   const bool is_megatron = has_megatron_words(words);
-  for (const GivenWord& given : all)
-    if (given.flag != nullptr && given.theirs == nullptr)
-      expect_own_meaning({given.own_name, given.value, is_megatron});
-  for (auto second = all.begin(); second != all.end(); ++second)
-    for (auto first = all.begin(); first != second; ++first) compare_pair(*first, *second);
+  std::vector<GivenWord*> flags;  // of the command; there may be thousands of other words
+  for (GivenWord& given : all) {
+    if (given.flag == nullptr) continue;
+    if (given.theirs == nullptr) expect_own_meaning({given.own_name, given.value, is_megatron});
+    for (GivenWord* const before : flags) compare_pair(*before, given);
+    flags.push_back(&given);
+  }
   std::vector<std::string> current;
   for (const GivenWord& given : all) {
     if (given.is_repeated) continue;

@@ -52,6 +52,12 @@ TEST(FrameworkFlags, ThatSayTheSameMayStandTogether) {
                    "--zero 1");
   expect_same_step("--overlap-grad-reduce --overlap-param-gather --sequence-parallel", "");
   expect_same_step("--parallelism.tensor_parallel_degree 8", "");
+  // Without a model, gradients are reduced at no time unless told.
+  const std::string step = "simulate 1f1b --pp 4 -m 8 --reduce-grad 5 ";
+  const std::string overlapped = run_command(step + "--grad-reduction overlap").output;
+  EXPECT_NE(overlapped, run_command(step).output);
+  EXPECT_EQ(run_command(step + "--overlap-param-gather --overlap-grad-reduce").output, overlapped);
+  EXPECT_EQ(run_command(step + "--overlap-grad-reduce --overlap-param-gather").output, overlapped);
 }
 
 // In Megatron-LM the weights have 16 bits, and their GEMMs the format of --fp8-format.

@@ -209,6 +209,11 @@ bool is_within(const GivenWord& part, const GivenWord& whole) {
          stated_value(whole) == part.theirs->within;
 }
 
+/// Whether it is said with a flag of ours, and not by leaving that out.
+bool is_said(const GivenWord& given) {
+  return given.theirs == nullptr || given.theirs->translation != Translation::kDefault;
+}
+
 /// Marks the one of two flags that adds nothing to the other. Throws Error where they contradict
 /// each other.
 void compare_pair(GivenWord& first, GivenWord& second) {
@@ -222,7 +227,7 @@ void compare_pair(GivenWord& first, GivenWord& second) {
   else if (is_within(second, first))
     second.is_repeated = true;
   else if (value == other)
-    (second.theirs != nullptr ? second : first).is_repeated = true;
+    (is_said(first) && second.theirs != nullptr ? second : first).is_repeated = true;
   else
     throw Error(first.text() + " and " + second.text() +
                 " contradict each other; leave one of them out");

@@ -11,55 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "traces/measured/number_ranges.h"
 #include "traces/measured/rank_numbers.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// Numbers in ascending order as ranges: "0 to 2, 5".
-class Ranges {
- public:
-  void add(std::int64_t first, std::int64_t last) {
-    if (first > last) return;
-    if (!ranges_.empty() && ranges_.back().second + 1 == first)
-      ranges_.back().second = last;
-    else
-      ranges_.emplace_back(first, last);
-  }
-
-  bool empty() const { return ranges_.empty(); }
-  std::int64_t count() const {
-    std::int64_t count = 0;
-    for (const auto& [first, last] : ranges_) count += last - first + 1;
-    return count;
-  }
-  bool are_several() const {
-    return ranges_.size() > 1 || (!empty() && ranges_[0].first < ranges_[0].second);
-  }
-
-  std::string text() const {
-    constexpr std::size_t kMaxRanges = 8;
-    std::vector<std::string> words;
-    for (const auto& [first, last] : ranges_) {
-      if (words.size() == kMaxRanges) {
-        words.emplace_back("...");
-        break;
-      }
-      const char* const between = first + 1 == last ? ", " : " to ";
-      words.push_back(fmt::format("{}", first));
-      if (first < last) words.back() += fmt::format("{}{}", between, last);
-    }
-    return fmt::format("{}", fmt::join(words, ", "));
-  }
-
- private:
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
-};
-
 struct GivenAndMissing {
-  Ranges given;
-  Ranges missing;
+  NumberRanges given;
+  NumberRanges missing;
 };
 
 /// Divides 0 .. count-1 into the numbers that are in the set and the others. Files may state ranks
@@ -109,7 +70,7 @@ std::string describe_untraced(std::int64_t untraced, const std::string& all) {
 }
 
 /// "2 of the 4 ranks of the job have no trace: 1, 3"
-std::string describe_untraced(const Ranges& untraced, const std::string& all) {
+std::string describe_untraced(const NumberRanges& untraced, const std::string& all) {
   return fmt::format("{}: {}", describe_untraced(untraced.count(), all), untraced.text());
 }
 
@@ -288,7 +249,7 @@ std::string describe_refusal_of_some(const std::string& missing, const std::stri
 }
 
 std::string describe_stand_ins(const std::vector<std::int32_t>& ranks) {
-  Ranges missing;
+  NumberRanges missing;
   for (const std::int32_t rank : ranks) missing.add(rank, rank);
   return fmt::format("the trace{} of rank{} {} {} missing", missing.are_several() ? "s" : "",
                      missing.are_several() ? "s" : "", missing.text(),

@@ -18,6 +18,7 @@
 #include "traces/measured/empty_ops.h"
 #include "traces/measured/expect_one_run.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/microbatch_gaps.h"
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
@@ -62,6 +63,13 @@ void add_sentence(std::vector<std::string>& sentences, std::optional<std::string
   if (sentence) sentences.push_back(*std::move(sentence));
 }
 
+/// The sentence behind the label of its step, if there is one.
+std::optional<std::string> with_label(const std::string& label,
+                                      std::optional<std::string> sentence) {
+  if (!sentence || label.empty()) return sentence;
+  return label + ": " + *sentence;
+}
+
 Remarks with_first_doubt(Remarks remarks, const std::string& doubt) {
   if (!doubt.empty()) remarks.doubts.insert(remarks.doubts.begin(), doubt);
   return remarks;
@@ -102,7 +110,8 @@ PlacedOps without_incomplete_replicas(PlacedOps placed) {
 
 /// Sentences and corrections that came up on the way from ops to steps, for gather_remarks().
 struct Findings {
-  std::vector<std::string> left_out = {};       ///< steps
+  std::vector<std::string> left_out = {};                ///< steps
+  std::optional<std::string> missing_microbatches = {};  ///< of the first step that lacks any
   std::optional<std::string> unrun_stage = {};  ///< a message with a stage that no trace runs
   std::vector<std::string> clocks = {};         ///< how they were corrected
   std::optional<std::string> large_shift = {};  ///< of a clock
@@ -124,6 +133,7 @@ Remarks gather_remarks(Remarks remarks, const Findings& found,
   add_sentence(remarks.doubts, found.large_shift);
   add_sentence(remarks.doubts, found.missing_neighbour);
   add_sentence(remarks.doubts, found.empty_op);
+  add_sentence(remarks.faults, found.missing_microbatches);
   if (missing_ranks)
     remarks.faults.insert(remarks.faults.begin(), describe_report_of_some(*missing_ranks));
   else if (found.unrun_stage)
@@ -146,7 +156,10 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
   OrderedSteps ordered;
   for (auto& [key, ops] : steps) {
     if (ops.computes.size() != whole) continue;
-    DraftStep draft = order_step(trace, labels.of_step(key), std::move(ops), ranks);
+    const std::string label = labels.of_step(key);
+    if (!ordered.found.missing_microbatches)
+      ordered.found.missing_microbatches = with_label(label, describe_missing_microbatches(ops));
+    DraftStep draft = order_step(trace, label, std::move(ops), ranks);
     ordered.found.corrections.add(draft.corrections);
     ordered.drafts.emplace(key, std::move(draft));
   }

@@ -24,6 +24,7 @@
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/outer_activities.h"
 #include "traces/measured/rank_clocks.h"
+#include "traces/measured/replica_ranks.h"
 #include "traces/measured/replica_starts.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
@@ -275,6 +276,7 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
 /// Assembles single ops after the steps that are whole.
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
+  trace = number_within_replicas(std::move(trace));
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
   trace = without_replicas(std::move(trace), incomplete.numbers);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -88,15 +90,78 @@ ChromeRanks rank_by_processes(const ChromeEvents& events, const std::vector<Chro
   return ranks;
 }
 
-}  // namespace
-
-ChromeRanks find_chrome_ranks(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
-                              const std::string& file) {
+/// Ranks the ops of one pipeline, or of processes that are replicas.
+ChromeRanks rank_ops(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
+                     const std::string& file) {
   for (const bool of_pipeline : {true, false})
     if (have_arguments(ops, of_pipeline)) return rank_by_arguments(events, ops, file, of_pipeline);
   if (std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file))
     return *std::move(ranks);
   return rank_by_processes(events, ops, file);
+}
+
+/// The ranks of a replica, and which ops are its own.
+struct RankedReplica {
+  ChromeRanks ranks;
+  std::vector<std::size_t> ops;
+};
+
+std::map<std::int32_t, RankedReplica> rank_replicas(const ChromeEvents& events,
+                                                    const std::vector<ChromeOp>& ops,
+                                                    const std::vector<std::int32_t>& replicas,
+                                                    const std::string& file) {
+  std::map<std::int32_t, RankedReplica> ranked;
+  for (std::size_t at = 0; at < ops.size(); ++at) ranked[replicas[at]].ops.push_back(at);
+  for (auto& [_, replica] : ranked) {
+    std::vector<ChromeOp> own;
+    for (const std::size_t at : replica.ops) own.push_back(ops[at]);
+    replica.ranks = rank_ops(events, own, file);
+    const bool are_places = have_arguments(own, true);
+    for (Recorder& recorder : replica.ranks.recorders) {
+      recorder.has_replica = true;
+      recorder.may_count_job = !are_places;
+    }
+  }
+  return ranked;
+}
+
+/// Joins the recorders of all replicas. Where several processes have the same rank of one, these
+/// are counted as replicas as well.
+ChromeRanks join_replicas(std::map<std::int32_t, RankedReplica> ranked, std::size_t ops,
+                          const std::string& file) {
+  std::int32_t peers = 1;
+  for (const auto& [_, replica] : ranked)
+    for (const std::int32_t peer : replica.ranks.replica_of) peers = std::max(peers, peer + 1);
+  ChromeRanks joined;
+  joined.recorder_of.resize(ops);
+  const auto move_all = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  for (auto& [number, replica] : ranked) {
+    ChromeRanks& own = replica.ranks;
+    const auto first = static_cast<std::int32_t>(joined.recorders.size());
+    for (std::size_t at = 0; at < replica.ops.size(); ++at)
+      joined.recorder_of[replica.ops[at]] = first + own.recorder_of[at];
+    for (const std::int32_t peer : own.replica_of)
+      joined.replica_of.push_back(number * peers + peer);
+    move_all(joined.recorders, own.recorders);
+    move_all(joined.remarks.notes, own.remarks.notes);
+    move_all(joined.remarks.doubts, own.remarks.doubts);
+  }
+  if (peers > 1)
+    joined.remarks.doubts.push_back(fmt::format(
+        "{}: up to {} processes state the same rank of the pipeline and the same args.dp_rank: "
+        "each counts as a replica of its own",
+        file, peers));
+  return joined;
+}
+
+}  // namespace
+
+ChromeRanks find_chrome_ranks(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
+                              const std::vector<std::int32_t>& replicas, const std::string& file) {
+  if (replicas.empty()) return rank_ops(events, ops, file);
+  return join_replicas(rank_replicas(events, ops, replicas, file), ops.size(), file);
 }
 
 }  // namespace bubblescope::traces

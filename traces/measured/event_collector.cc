@@ -23,8 +23,9 @@ constexpr std::size_t kMaxKept = 100'000'000;
 void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
   if (slice.op.empty()) slice.op = end.op;
   using Number = std::optional<std::int64_t> ChromeSlice::*;
-  for (const Number number : {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk,
-                              &ChromeSlice::stage, &ChromeSlice::pp_rank, &ChromeSlice::rank})
+  for (const Number number :
+       {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk, &ChromeSlice::stage,
+        &ChromeSlice::pp_rank, &ChromeSlice::rank, &ChromeSlice::replica})
     if (!(slice.*number)) slice.*number = end.*number;
   slice.arguments.resize(std::max(slice.arguments.size(), end.arguments.size()));
   for (std::size_t at = 0; at < end.arguments.size(); ++at)

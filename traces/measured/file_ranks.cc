@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/measured/rank_numbers.h"
 #include "traces/measured/rank_words.h"
 
 namespace bubblescope::traces {
@@ -28,19 +29,16 @@ std::set<std::string> files_of(const ObservedTrace& trace) {
   return files;
 }
 
-/// Whether every compute op states its stage.
-bool state_stages(const ObservedTrace& trace) {
-  return std::none_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
-    return is_compute(observed.op.kind) && observed.chunk;
-  });
-}
-
-/// Whether the numbers of all processes are known and differ.
-bool are_distinct(const std::vector<Recorder>& recorders) {
-  std::set<std::int32_t> numbers;
-  return std::all_of(recorders.begin(), recorders.end(), [&](const Recorder& recorder) {
-    return recorder.rank && numbers.insert(*recorder.rank).second;
-  });
+/// Whether the numbers of all processes are known and differ within the replicas that are stated.
+bool are_distinct(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> replicas = find_replicas(trace);
+  std::set<std::pair<std::int32_t, std::int32_t>> numbers;
+  for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
+    const Recorder& recorder = trace.recorders[at];
+    const std::int32_t replica = recorder.has_replica ? replicas[at] : -1;
+    if (!recorder.rank || !numbers.emplace(replica, *recorder.rank).second) return false;
+  }
+  return true;
 }
 
 bool has_first(const std::vector<Recorder>& recorders) {
@@ -178,7 +176,7 @@ void rank_processes_of_files(ObservedTrace& trace, const std::set<std::string>& 
     refuse(trace, files.size(),
            "forwards lie on several threads of a process, and either these or the files may be the "
            "ranks");
-  const bool are_numbered = are_distinct(trace.recorders);
+  const bool are_numbered = are_distinct(trace);
   if (are_numbered && (has_first(trace.recorders) || state_stages(trace))) return;
   if (!state_stages(trace)) {
     if (rank_by_files(trace, files)) return;

@@ -16,6 +16,7 @@
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
+#include "traces/measured/chrome_replicas.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
@@ -109,16 +110,24 @@ class Reader {
     for (const auto& [pid, _] : pids) replica_(pid.second);
   }
 
-  /// Finds the ranks of the ops that neither a thread's name nor a rule gives one.
+  /// Finds the replicas of the ops to which no thread's name gives one, and the ranks of those to
+  /// which no rule gives one either.
   void find_ranks() {
+    std::vector<ChromeOp> all;
+    for (std::size_t at = 0; at < named_.size(); ++at)
+      if (const ChromeSlice& slice = events_.slices[at]; named_[at] && !places_[slice.thread])
+        all.push_back({&slice, *named_[at]});
+    const std::vector<std::int32_t> replicas = find_stated_replicas(events_, all, file_);
     std::vector<ChromeOp> ops;
-    for (std::size_t at = 0; at < named_.size(); ++at) {
-      const ChromeSlice& slice = events_.slices[at];
-      if (!named_[at] || named_[at]->rank || places_[slice.thread]) continue;
-      ranked_[&slice] = ops.size();
-      ops.push_back({&slice, *named_[at]});
+    std::vector<std::int32_t> of_ops;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      if (!replicas.empty()) stated_[all[at].slice] = replicas[at];
+      if (all[at].named.rank) continue;
+      ranked_[all[at].slice] = ops.size();
+      ops.push_back(all[at]);
+      if (!replicas.empty()) of_ops.push_back(replicas[at]);
     }
-    ranks_ = find_chrome_ranks(events_, ops, file_);
+    ranks_ = find_chrome_ranks(events_, ops, of_ops, file_);
     trace_.remarks = ranks_.remarks;
   }
 
@@ -135,6 +144,8 @@ class Reader {
       observed.replica = replica_(events_.threads[slice.thread].process);
     else if (const auto ranked = ranked_.find(&slice); ranked != ranked_.end())
       observed.replica = ranks_.replica_of[ranks_.recorder_of[ranked->second]];
+    else if (const auto stated = stated_.find(&slice); stated != stated_.end())
+      observed.replica = stated->second;
     if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
     observed.chunk_is_assumed =
@@ -208,11 +219,15 @@ class Reader {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (place) rank = place->pp;
     const std::int32_t found = rank ? 0 : ranks_.recorder_of[ranked_.at(&slice)];
-    const std::string key = rank ? fmt::format("PP {}", *rank) : fmt::format("{}", found);
+    const auto stated = stated_.find(&slice);
+    const std::int32_t replica = stated == stated_.end() ? -1 : stated->second;
+    const std::string key =
+        rank ? fmt::format("PP {} of {}", *rank, replica) : fmt::format("{}", found);
     if (!recorder_.has(key)) {
       Recorder recorder;
       recorder.where = file_;
       recorder.rank = rank;
+      recorder.has_replica = replica >= 0;
       trace_.recorders.push_back(rank ? recorder : ranks_.recorders[found]);
     }
     return recorder_(key);
@@ -233,7 +248,8 @@ class Reader {
 
   /// If no step is given, the n-th time that a thread runs an op is step n.
   std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
-    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
+    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1),
+                         observed.replica}]++;
   }
 
   /// Ops without numbers may be of several stages per rank.
@@ -275,6 +291,7 @@ class Reader {
   std::vector<std::optional<NamedOp>> named_;  ///< [slice]
   ChromeRanks ranks_;
   std::unordered_map<const ChromeSlice*, std::size_t> ranked_;             ///< in `ranks_`
+  std::unordered_map<const ChromeSlice*, std::int32_t> stated_;            ///< replicas
   std::map<std::string, StepMarks> marks_;                                 ///< by process
   std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
@@ -283,7 +300,8 @@ class Reader {
   bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
-  std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
+  std::map<std::tuple<std::uint32_t, std::string, std::int32_t, std::int32_t>, std::int64_t>
+      occurrences_;
   ObservedTrace trace_;
 };
 

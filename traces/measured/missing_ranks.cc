@@ -47,9 +47,7 @@ struct Known {
 
 /// By the replica that files state; -1 for the others.
 std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
-  std::vector<std::int32_t> replica(trace.recorders.size(), 0);
-  for (const ObservedOp& observed : trace.ops)
-    replica[static_cast<std::size_t>(observed.recorder)] = observed.replica;
+  const std::vector<std::int32_t> replica = find_replicas(trace);
   std::map<std::int32_t, Known> all;
   for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
     const Recorder& recorder = trace.recorders[at];
@@ -130,11 +128,8 @@ std::optional<std::string> describe_missing_numbers(const ObservedTrace& trace) 
   if (!state_ranks(trace.recorders)) return {};
   std::set<std::int64_t> ranks;
   for (const Recorder& recorder : trace.recorders) ranks.insert(*recorder.rank);
-  const bool state_stages =
-      std::none_of(trace.ops.begin(), trace.ops.end(),
-                   [](const ObservedOp& observed) { return observed.chunk.has_value(); });
   const auto [given, missing] = divide(ranks, *ranks.rbegin() + 1);
-  if (state_stages || missing.empty()) return {};
+  if (state_stages(trace) || missing.empty()) return {};
   return fmt::format("there are traces of rank{} {}, but none of {}",
                      given.are_several() ? "s" : "", given.text(), missing.text());
 }

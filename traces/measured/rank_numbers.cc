@@ -38,16 +38,27 @@ std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
   return ranks;
 }
 
+/// Whether no replica has a stage twice.
+bool are_distinct(const std::vector<std::int32_t>& stages,
+                  const std::vector<std::int32_t>& replicas) {
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;
+  for (std::size_t at = 0; at < stages.size(); ++at)
+    if (!seen.emplace(replicas[at], stages[at]).second) return false;
+  return true;
+}
+
 /// Numbers without gaps. Stages place all traces if only some of them state their rank.
 RankNumbers number_without_gaps(const std::vector<std::int32_t>& stated,
-                                const std::vector<std::int32_t>& first_stage) {
+                                const std::vector<std::int32_t>& first_stage,
+                                const std::vector<std::int32_t>& replicas) {
   using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
-  const bool by_stage = !has_all(stated) && are_distinct(first_stage) && has_all(first_stage);
+  const bool by_stage =
+      !has_all(stated) && are_distinct(first_stage, replicas) && has_all(first_stage);
   std::vector<Place> places;
   for (std::size_t at = 0; at < stated.size(); ++at) {
     const std::int32_t rank = by_stage ? kNone : stated[at];
     const bool has_rank = rank != kNone;
-    places.push_back({rank, has_rank ? 0 : first_stage[at], has_rank ? 0 : at});
+    places.push_back({rank, has_rank ? 0 : first_stage[at], has_rank || by_stage ? 0 : at});
   }
   std::vector<Place> ordered = places;
   std::sort(ordered.begin(), ordered.end());
@@ -152,10 +163,23 @@ bool state_ranks(const std::vector<Recorder>& recorders) {
          std::any_of(recorders.begin(), recorders.end(), is_certain);
 }
 
+bool state_stages(const ObservedTrace& trace) {
+  return std::none_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
+    return is_compute(observed.op.kind) && observed.chunk;
+  });
+}
+
+std::vector<std::int32_t> find_replicas(const ObservedTrace& trace) {
+  std::vector<std::int32_t> replicas(trace.recorders.size(), 0);
+  for (const ObservedOp& observed : trace.ops)
+    replicas[static_cast<std::size_t>(observed.recorder)] = observed.replica;
+  return replicas;
+}
+
 RankNumbers number_ranks(const ObservedTrace& trace) {
   const std::vector<std::int32_t> stated = find_stated_ranks(trace);
   const std::vector<std::int32_t> first_stage = find_first_stages(trace);
-  RankNumbers dense = number_without_gaps(stated, first_stage);
+  RankNumbers dense = number_without_gaps(stated, first_stage, find_replicas(trace));
   if (!has_all(first_stage)) {
     if (!state_ranks(trace.recorders)) return dense;
     const std::int32_t min_ranks = 1 + *std::max_element(stated.begin(), stated.end());

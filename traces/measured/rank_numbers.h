@@ -26,6 +26,12 @@ RankNumbers number_ranks(const ObservedTrace& trace);
 /// they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
 
+/// Whether every compute op states its stage.
+bool state_stages(const ObservedTrace& trace);
+
+/// [recorder]: the replica of its ops; 0 without any.
+std::vector<std::int32_t> find_replicas(const ObservedTrace& trace);
+
 /// [rank]: the stages that it runs.
 using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
 

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -95,6 +93,33 @@ TEST(ChromeRanks, AreInTheOrderOfTheNumbersInThreadNames) {
   ASSERT_EQ(read.remarks.notes.size(), 1u);
   EXPECT_NE(read.remarks.notes[0].find("GPU 0, GPU 1, GPU 2, GPU 3"), std::string::npos)
       << read.remarks.notes[0];
+}
+
+/// The first fault of a trace of the last two of four ranks, which are named after `word` as the
+/// threads of a process, or as processes.
+std::string fault_without_first_ranks(const std::string& word, bool as_threads) {
+  Trace trace;
+  for (int rank = 2; rank < 4; ++rank) {
+    const std::string number = text(70 + rank);
+    const std::string pid = as_threads ? "0" : number;
+    trace.metadata(as_threads ? "thread_name" : "process_name", pid, number,
+                   R"("name":")" + word + " " + text(rank) + "\"");
+    trace.slice("Forward 0", pid, number, 10 * rank, 10)
+        .slice("Backward 0", pid, number, 120 - 20 * rank, 20);
+  }
+  const traces::AssembledSteps read = trace.read();
+  EXPECT_EQ(read.steps.at(0).program.ranks, 4);
+  return read.remarks.faults.empty() ? "" : read.remarks.faults.front();
+}
+
+// Devices are ranks in this order, so that those before the first are missing.
+TEST(ChromeRanks, ThatAreDevicesMissTheFirst) {
+  const std::string missing = "there are traces of ranks 2, 3, but none of 0, 1";
+  for (const bool as_threads : {true, false}) {
+    const std::string fault = fault_without_first_ranks("GPU", as_threads);
+    EXPECT_TRUE(fault.starts_with(missing + ", by the numbers of their devices (if")) << fault;
+    EXPECT_TRUE(fault_without_first_ranks("rank", as_threads).starts_with(missing + "; the ops"));
+  }
 }
 
 /// A process with two forwards; its backwards lie on a thread of their own, as autograd's do.
@@ -189,128 +214,6 @@ TEST(ChromeRanks, AreTheirArguments) {
   ASSERT_EQ(read.steps.size(), 2u);
   EXPECT_EQ(read.steps[1].replica, 1);
   EXPECT_EQ(read.steps[1].program.ranks, 2);
-}
-
-/// Two replicas of two ranks that run one micro-batch, the second replica 1 us later. `place` gives
-/// the pid and the tid, and `arguments` those of an op besides its step and micro-batch.
-template <class Place, class Arguments>
-Trace run_replicas(Place place, Arguments arguments) {
-  Trace trace;
-  for (int replica = 0; replica < 2; ++replica)
-    for (int rank = 0; rank < 2; ++rank) {
-      const auto [pid, tid] = place(replica, rank);
-      const std::string given = R"("step":3,"mb_id":0,)" + arguments(replica, rank);
-      trace.slice("forward-compute", pid, tid, 10 * rank + replica, 10, given)
-          .slice("backward-compute", pid, tid, 50 - 20 * rank + replica, 20, given);
-    }
-  return trace;
-}
-
-/// Each replica is a step of its own, in which both ranks are busy for 30 of 70 us.
-void expect_two_replicas(const traces::AssembledSteps& read) {
-  ASSERT_EQ(read.steps.size(), 2u);
-  for (int replica = 0; replica < 2; ++replica) {
-    const traces::MeasuredStep& step = read.steps[static_cast<std::size_t>(replica)];
-    EXPECT_EQ(step.replica, replica);
-    EXPECT_EQ(step.program.ranks, 2);
-    EXPECT_EQ(compute_makespan(step.timeline), 70'000);
-  }
-  EXPECT_TRUE(read.remarks.faults.empty()) << read.remarks.faults.front();
-}
-
-std::pair<std::string, std::string> on_threads(int replica, int rank) {
-  return {"7", text(10 * replica + rank)};
-}
-
-// All four ranks are threads of one process, so that the arguments alone tell the replicas apart.
-TEST(ChromeRanks, AreOfTheReplicaThatTheirArgumentsState) {
-  for (const std::string key :
-       {"dp", "dp_rank", "dp_id", "data_parallel_rank", "replica", "replica_id"}) {
-    SCOPED_TRACE(key);
-    const auto number = [&](int replica) { return "\"" + key + "\":" + text(replica); };
-    expect_two_replicas(run_replicas(on_threads, [&](int replica, int rank) {
-                          return number(replica) + R"(,"pp_rank":)" + text(rank);
-                        }).read());
-    expect_two_replicas(
-        run_replicas(on_threads, [&](int replica, int) { return number(replica); }).read());
-  }
-}
-
-// The ranks of a job count on through its replicas, or alternate between them.
-TEST(ChromeRanks, ThatCountThroughAllReplicasArePlacesInEach) {
-  const auto in_blocks = [](int replica, int rank) { return 2 * replica + rank; };
-  const auto in_turn = [](int replica, int rank) { return 2 * rank + replica; };
-  const auto read = [](auto number) {
-    return run_replicas(on_threads,
-                        [&](int replica, int rank) {
-                          return R"("dp":)" + text(replica) + R"(,"rank":)" +
-                                 text(number(replica, rank));
-                        })
-        .read();
-  };
-  expect_two_replicas(read(in_blocks));
-  expect_two_replicas(read(in_turn));
-  const auto as_processes = [](int replica, int rank) {
-    return std::pair(text(30 + 20 * replica + 7 * rank * (replica + 1)), std::string("0"));
-  };
-  expect_two_replicas(run_replicas(as_processes, [](int replica, int) {
-                        return R"("dp":)" + text(replica);
-                      }).read());
-}
-
-// The stages of ops place their processes, of which each replica has others.
-TEST(ChromeRanks, OfReplicasFollowFromTheirStages) {
-  Trace trace;
-  for (int replica = 0; replica < 2; ++replica)
-    for (int rank = 0; rank < 2; ++rank)
-      for (const bool is_forward : {true, false})
-        trace.slice(text(rank) + (is_forward ? "F0" : "B0"), text(3 - 2 * replica - rank), "0",
-                    (is_forward ? 10 * rank : 50 - 20 * rank) + replica, is_forward ? 10 : 20,
-                    R"("dp_rank":)" + text(replica));
-  expect_two_replicas(trace.read());
-}
-
-// Each file has one rank, of a process with the same number, and states its replica.
-TEST(ChromeRanks, OfReplicasMayBeAFileEach) {
-  traces::ObservedTrace trace;
-  for (int replica = 0; replica < 2; ++replica)
-    for (int rank = 0; rank < 2; ++rank) {
-      const std::string arguments =
-          R"("step":3,"mb_id":0,"dp_rank":)" + text(replica) + R"(,"pp_rank":)" + text(rank);
-      Trace one;
-      one.slice("forward-compute", "0", "0", 10 * rank + replica, 10, arguments)
-          .slice("backward-compute", "0", "0", 50 - 20 * rank + replica, 20, arguments);
-      traces::append(trace, one.parse());
-    }
-  expect_two_replicas(traces::assemble_steps(trace));
-}
-
-TEST(ChromeRanks, OfUnlikeReplicasAreRefused) {
-  Trace trace;
-  for (int rank = 0; rank < 5; ++rank)
-    trace.slice("Forward 0", "0", text(rank), 10 * rank, 10,
-                R"("rank":)" + text(rank) + R"(,"dp":)" + text(rank / 3));
-  EXPECT_NE(trace.refusal().find("unlike ranks (3 of replica 0, 2 of replica 1)"),
-            std::string::npos)
-      << trace.refusal();
-}
-
-TEST(ChromeRanks, OfOpsWithoutAReplicaFollowFromTheirThread) {
-  Trace trace;
-  const std::string given = R"("step":3,"mb_id":0,"pp_rank":)";
-  for (int replica = 0; replica < 2; ++replica)
-    for (int rank = 0; rank < 2; ++rank) {
-      const std::string tid = text(10 * replica + rank);
-      trace
-          .slice("forward-compute", "7", tid, 10 * rank + replica, 10,
-                 given + text(rank) + R"(,"dp_rank":)" + text(replica))
-          .slice("backward-compute", "7", tid, 50 - 20 * rank + replica, 20, given + text(rank));
-    }
-  expect_two_replicas(trace.read());
-  trace.slice("backward-compute", "7", "99", 90, 10, given + "1");
-  EXPECT_NE(trace.refusal().find("'backward-compute' does not, and nothing else says"),
-            std::string::npos)
-      << trace.refusal();
 }
 
 /// Ranks 0 to 2 in the processes 30, 20 and 10.

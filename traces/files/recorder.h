@@ -19,6 +19,7 @@ struct Recorder {
   std::int64_t replicas = 0;   ///< pipelines of the job, at least; 0: unknown
   std::int64_t outsiders = 0;  ///< ranks outside of its pipeline that are in no known group
   bool is_process = false;     ///< `rank` is the number of a process, which may be any
+  bool is_device = false;      ///< ... or of a device, in the order of ranks
   bool is_thread = false;      ///< it is a thread, which may be a part of a rank
   std::string process = {};    ///< its number on the host, where `rank` is certain; empty: unknown
   bool may_count_job = false;  ///< `rank` may count the ranks of all replicas, which are stated

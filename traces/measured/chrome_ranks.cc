@@ -85,6 +85,7 @@ ChromeRanks rank_by_processes(const ChromeEvents& events, const std::vector<Chro
     recorder.where = file;
     recorder.rank = number.rank;
     recorder.is_process = !number.is_stated;
+    recorder.is_device = number.is_device;
   }
   ranks.replica_of.resize(ranks.recorders.size());
   return ranks;

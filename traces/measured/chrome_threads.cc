@@ -225,6 +225,7 @@ class ThreadRanks {
         recorder.rank =
             static_cast<std::int32_t>(keeps ? place.number : std::ssize(ranks_.recorders) - 1);
         recorder.is_process = !are_stated;
+        recorder.is_device = keeps && !are_stated;
         recorder.is_thread = !place.has_number;
         labels_.push_back(label_of(place.thread));
       }

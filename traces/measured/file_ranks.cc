@@ -103,6 +103,7 @@ bool rank_by_files(ObservedTrace& trace, const std::set<std::string>& files) {
     const NamedNumber& named = ranks.at(recorder.where);
     recorder.rank = named.number;
     recorder.is_process = !named.is_rank;
+    recorder.is_device = named.is_device;
     ordered[named.number] = name_in(recorder.where);
   }
   constexpr std::size_t kShown = 4;
@@ -211,9 +212,11 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
 void rank_lone_process(ObservedTrace& trace) {
   Recorder& only = trace.recorders.front();
   const std::optional<NamedNumber> named = find_rank_number(name_in(only.where));
-  if (!only.is_process || only.is_thread || !named || !named->is_rank || named->number == 0) return;
+  if (!only.is_process || only.is_thread || !named || named->number == 0) return;
+  if (!named->is_rank && !named->is_device) return;
   only.rank = named->number;
-  only.is_process = false;
+  only.is_process = !named->is_rank;
+  only.is_device = named->is_device;
 }
 
 }  // namespace

@@ -123,6 +123,10 @@ std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
       run.are_several() ? "s" : "", run.text(), missing.text());
 }
 
+constexpr const char* kDevicesOfRanks =
+    ", by the numbers of their devices (if the pipeline runs on these devices alone, name them "
+    "after its ranks instead: 'rank 0' and so on)";
+
 /// Finds ranks that no trace is of although there is one of a later rank.
 std::optional<std::string> describe_missing_numbers(const ObservedTrace& trace) {
   if (!state_ranks(trace.recorders)) return {};
@@ -130,8 +134,11 @@ std::optional<std::string> describe_missing_numbers(const ObservedTrace& trace) 
   for (const Recorder& recorder : trace.recorders) ranks.insert(*recorder.rank);
   const auto [given, missing] = divide(ranks, *ranks.rbegin() + 1);
   if (state_stages(trace) || missing.empty()) return {};
-  return fmt::format("there are traces of rank{} {}, but none of {}",
-                     given.are_several() ? "s" : "", given.text(), missing.text());
+  const bool are_devices = std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                                       [](const Recorder& recorder) { return recorder.is_device; });
+  return fmt::format("there are traces of rank{} {}, but none of {}{}",
+                     given.are_several() ? "s" : "", given.text(), missing.text(),
+                     are_devices ? kDevicesOfRanks : "");
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::i
 bool state_ranks(const std::vector<Recorder>& recorders) {
   const auto states = [](const Recorder& recorder) { return recorder.rank.has_value(); };
   const auto is_certain = [](const Recorder& recorder) {
-    return !recorder.is_process || recorder.rank == 0;
+    return !recorder.is_process || recorder.is_device || recorder.rank == 0;
   };
   return std::all_of(recorders.begin(), recorders.end(), states) &&
          std::any_of(recorders.begin(), recorders.end(), is_certain);

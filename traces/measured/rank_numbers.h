@@ -22,8 +22,8 @@ struct RankNumbers {
 /// where their stages are, where ops do not state theirs, or where files count them.
 RankNumbers number_ranks(const ObservedTrace& trace);
 
-/// Whether the ranks that all recorders state can be used as they are. Numbers of processes can if
-/// they begin with 0, which is not a process of a system.
+/// Whether the ranks that all recorders state can be used as they are. Numbers of devices can, and
+/// those of processes if they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
 
 /// Whether every compute op states its stage.

@@ -79,9 +79,9 @@ std::vector<const RankedRecorders*> find_blocks(const ByReplica& replicas) {
 /// Numbers the ranks of every replica as those of the first one. Numbers of processes may have
 /// gaps.
 ObservedTrace number_alike(ObservedTrace trace, const ByReplica& replicas) {
-  const bool are_processes =
-      std::any_of(trace.recorders.begin(), trace.recorders.end(),
-                  [](const Recorder& recorder) { return recorder.is_process; });
+  const bool are_processes = std::any_of(
+      trace.recorders.begin(), trace.recorders.end(),
+      [](const Recorder& recorder) { return recorder.is_process && !recorder.is_device; });
   std::vector<const RankedRecorders*> blocks;
   if (!are_processes) blocks = find_blocks(replicas);
   const RankedRecorders& first = blocks.empty() ? replicas.begin()->second : *blocks.front();

@@ -158,6 +158,9 @@ std::optional<std::string> report_timer_logs(const std::vector<std::string>& pat
         "--each",
         format, files.size()));
   const std::optional<traces::TimerLog> log = read_timer_log(files.front().path);
+  if (format == "csv")
+    for (const std::string& sentence : traces::describe_left_out(*log))
+      print_message("bubblescope: {}\n", sentence);
   return format == "json" ? traces::write_timer_log_json(*log) : traces::write_timer_log_csv(*log);
 }
 

@@ -154,6 +154,29 @@ TEST(ChromeRanks, AreProcessesIfTheirThreadsRunAChunkEach) {
   EXPECT_EQ(read.steps.at(0).schedule->stages(), 4);
 }
 
+// Process 0 has two ranks; the threads of process 1 share the micro-batches of one.
+TEST(ChromeRanks, AreThreadsInSomeProcessesAlone) {
+  Trace trace;
+  for (int rank = 0; rank < 3; ++rank)
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      const std::string pid = text(rank / 2);
+      const std::string forward = text(rank < 2 ? rank : 5 + microbatch);
+      const std::string backward = text(rank < 2 ? rank : 5);
+      trace.slice("Forward " + text(microbatch), pid, forward, 10 * (rank + microbatch), 10)
+          .slice("Backward " + text(microbatch), pid, backward, 80 - 20 * (rank - microbatch), 20);
+    }
+  for (int rank = 0; rank < 2; ++rank)
+    trace.metadata("thread_name", "0", text(rank), R"("name":"GPU )" + text(rank) + "\"");
+  const traces::AssembledSteps read = trace.read();
+  EXPECT_EQ(read.steps.at(0).program.ranks, 3);
+  ASSERT_EQ(read.remarks.doubts.size(), 1u);
+  EXPECT_NE(read.remarks.doubts[0].find("parts of one rank in process 1, where"), std::string::npos)
+      << read.remarks.doubts[0];
+  EXPECT_NE(read.remarks.doubts[0].find("in this order: GPU 0, GPU 1, process 1"),
+            std::string::npos)
+      << read.remarks.doubts[0];
+}
+
 TEST(ChromeRanks, AreUnclearIfSeveralProcessesHaveSeveralThreads) {
   const auto pid = [](int rank) { return text(rank / 2); };
   const std::string refusal = run_in_turn(4, true, pid, text).refusal();

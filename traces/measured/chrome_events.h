@@ -85,6 +85,7 @@ struct ChromeEvents {
   std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are not ops
   SeenNames names;                                ///< of annotations that are not ops
   std::int64_t negative_durations = 0;  ///< slices with a negative duration, which count as empty
+  std::map<std::string, std::int64_t> negative_by_process;
 };
 
 /// Returns the note on slices whose end is unknown (their duration is negative).

@@ -218,7 +218,10 @@ void EventCollector::finish_slice(ReadEvent& event) {
   event.slice.start = start;
   // Profilers write -1 for slices that had not ended, so their end is unknown.
   const Nanos duration = time_in(event, event.duration, "dur");
-  if (duration < 0) ++found_.negative_durations;
+  if (duration < 0) {
+    ++found_.negative_durations;
+    ++found_.negative_by_process[event.pid];
+  }
   event.slice.end = start + std::max<Nanos>(0, duration);
   keep(event, std::move(event.slice));
 }

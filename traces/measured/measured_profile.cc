@@ -31,7 +31,8 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
     wrong.insert(wrong.begin(), *std::move(early));
   for (const std::string& text : wrong) remarks.doubts.push_back(profile.file + ": " + text);
   if (profile.events.negative_durations > 0) {
-    remarks.doubts.push_back(describe_negative_durations(profile.events.negative_durations));
+    remarks.doubts.push_back(profile.file + ": " +
+                             describe_negative_durations(profile.events.negative_durations));
     remarks.notes.push_back(remarks.doubts.back());
   }
   if (found.outside_marks > 0)

@@ -334,8 +334,9 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
 
 }  // namespace
 
-traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
-  traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules));
+traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules,
+                                  const StreamTexts& streams) {
+  traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules, streams));
   for (const traces::MeasuredStep& step : read.steps)
     if (step.program.ranks != read.steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",

@@ -184,7 +184,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   const std::vector<std::string> files = list_files(folder);
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, {});
   for (std::size_t at = 0; at < files.size(); ++at) {
     if (outcomes[at].failed) {
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
@@ -230,7 +230,7 @@ bool has_trace_ending(const std::string& path) {
 }
 
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
-                                  const std::string& rules_file) {
+                                  const std::string& rules_file, const StreamTexts& streams) {
   traces::NameRules rules;
   if (!rules_file.empty())
     rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);
@@ -243,7 +243,7 @@ traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
   std::vector<std::string> files;
   std::copy_if(paths.begin(), paths.end(), std::back_inserter(files),
                [&](const std::string& path) { return !is_folder(path); });
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, streams);
   std::size_t next = 0;
   for (const std::string& path : paths) {
     if (is_folder(path)) {

@@ -330,15 +330,18 @@ std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& 
   throw Error(fmt::format("{}:{}: {}; correct or remove the line", file, first.line, first.what));
 }
 
-TimerLog read_timer_log(std::string_view text, const std::string& file) {
-  std::vector<TimerLog> logs = read_timer_logs(text, file);
-  if (logs.size() == 1) return std::move(logs.front());
+const TimerLog& expect_one_writer(const std::vector<TimerLog>& logs) {
+  if (logs.size() == 1) return logs.front();
   std::string writers;
   for (const TimerLog& log : logs) writers += (writers.empty() ? "" : ", ") + quote(log.writer);
   throw Error(
       fmt::format("{} has the timers of {} writers, whose lines begin with {}; give the "
                   "lines of each as a log of its own",
-                  file, logs.size(), writers));
+                  logs.front().file, logs.size(), writers));
+}
+
+TimerLog read_timer_log(std::string_view text, const std::string& file) {
+  return expect_one_writer(read_timer_logs(text, file));
 }
 
 }  // namespace bubblescope::traces

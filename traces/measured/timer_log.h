@@ -78,7 +78,10 @@ bool begins_as_trace(std::string_view text);
 /// no other.
 std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file);
 
-/// The same for a log of one writer; throws Error where there are several.
+/// The log of one writer; throws Error where there are several.
+const TimerLog& expect_one_writer(const std::vector<TimerLog>& logs);
+
+/// Reads the timers of a log of one writer; throws Error where there are several.
 TimerLog read_timer_log(std::string_view text, const std::string& file);
 
 /// Says, in whole sentences, which runs and reports are left out.

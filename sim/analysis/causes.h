@@ -45,6 +45,7 @@
 #include <vector>
 
 #include "sim/analysis/fit_noise.h"
+#include "sim/analysis/long_ops.h"
 #include "sim/analysis/slow_link.h"
 #include "sim/analysis/slowdown.h"
 
@@ -104,8 +105,8 @@ struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the replayed steps, the baseline of `saves`
   std::vector<Cause> causes;  ///< sorted by `saves`, the largest first
   Nanos saved_together = 0;   ///< time saved in the mean step without those in the pipeline
-  /// False if the trace does not show how long messages travel, so that no cause can be identified.
-  bool is_known = true;
+  bool is_known = true;       ///< false if the trace does not show how long messages travel
+  std::optional<ManyLongOps> many_long_ops = {};
 };
 
 /// Requires at least one step. All steps must have the same number of replicas, which run the same

@@ -83,6 +83,17 @@ TEST(TimerLogRuns, AnUnreadableIterationIsLeftOutAlone) {
                       "is not a time in milliseconds"});
 }
 
+// A value that is no number at all is one of a timer only behind its dots.
+TEST(TimerLogRuns, WordsAreNamedBehindATimersName) {
+  const TimerLog named = read_timer_log(largest("50.00") + largest("OOM"), "a.log");
+  ASSERT_EQ(named.unread.size(), 1u);
+  EXPECT_EQ(named.unread[0].what, "'OOM' is not a time in milliseconds");
+  const TimerLog foreign =
+      read_timer_log(largest("50.00") + "Loading.... finished: well\n", "a.log");
+  EXPECT_TRUE(foreign.unread.empty());
+  EXPECT_EQ(foreign.reports, 1u);
+}
+
 TEST(TimerLogRuns, ManyUnreadableNumbersAreCounted) {
   std::string text = largest("50.00");
   for (int more = 0; more < 5; ++more) text += largest("nan");

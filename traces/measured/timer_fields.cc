@@ -108,8 +108,8 @@ std::optional<TimerField> find_cut_field(std::string_view line) {
   if (dots == line.npos) return {};
   std::optional<TimerField> field = split_name(line.substr(0, dots));
   if (!field || !is_known(field->head)) return {};
-  const std::size_t colon = line.find(':', dots);
-  if (colon == line.npos) return field;
+  const std::size_t colon = line.find_first_not_of(" .", dots);
+  if (colon == line.npos || line[colon] != ':') return field;
   const std::string_view value = strip(line.substr(colon + 1));
   field->value = value.substr(0, value.find_first_of(" \t"));
   return field;

@@ -90,6 +90,17 @@ TEST(MicrobatchGaps, AreNoneWhereTheNumbersGoByAStride) {
       std::string::npos);
 }
 
+// Two directions of a pipeline may number their micro-batches apart: no rank runs both 1 and 8.
+TEST(MicrobatchGaps, AreNoneBetweenDirections) {
+  traces::StepOps step = run_forwards({0, 1}, {30});
+  const traces::StepOps other = run_forwards({8, 9}, {30});
+  for (traces::ObservedOp observed : other.computes) {
+    observed.recorder = 1 - observed.recorder;
+    step.computes.push_back(observed);
+  }
+  EXPECT_EQ(missing_in(step), "");
+}
+
 TEST(MicrobatchGaps, AreNoneWhereOpsAreCounted) {
   traces::StepOps step = run_forwards({0, 1, 3, 4}, {10, 20, 10});
   for (traces::ObservedOp& observed : step.computes) observed.numbered = false;

@@ -53,9 +53,8 @@ class ForwardTimes {
       const TimeSpan span{observed.start, observed.end};
       busy_[observed.recorder].push_back(span);
       if (observed.op.kind != OpKind::kForward) continue;
-      Stage& stage = stages_[observed.op.stage];
-      stage.rank = observed.recorder;
-      widen(stage.forwards.emplace(observed.op.microbatch, span).first->second, span);
+      Forwards& forwards = forwards_[{observed.op.stage, observed.recorder}];
+      widen(forwards.emplace(observed.op.microbatch, span).first->second, span);
     }
     for (auto& [_, spans] : busy_)
       std::sort(spans.begin(), spans.end(), [](const TimeSpan& left, const TimeSpan& right) {
@@ -64,26 +63,25 @@ class ForwardTimes {
   }
 
   /// Whether every stage that runs both forwards in this order had the time for `count` between
-  /// them: at least half of what these take.
+  /// them: at least half of what these take. False if no stage does.
   bool have_room(const Neighbours& numbers, std::int32_t count) const {
-    for (const auto& [_, stage] : stages_) {
-      const auto before = stage.forwards.find(numbers.before);
-      const auto after = stage.forwards.find(numbers.after);
-      if (before == stage.forwards.end() || after == stage.forwards.end()) continue;
+    bool is_any = false;
+    for (const auto& [place, forwards] : forwards_) {
+      const auto before = forwards.find(numbers.before);
+      const auto after = forwards.find(numbers.after);
+      if (before == forwards.end() || after == forwards.end()) continue;
       const Nanos usual = std::min(before->second.length(), after->second.length());
       const TimeSpan between{before->second.end, after->second.start};
       if (between.length() < 0) continue;
+      is_any = true;
       const double needed = 0.5 * static_cast<double>(count) * static_cast<double>(usual);
-      if (static_cast<double>(find_idle(stage.rank, between)) < needed) return false;
+      if (static_cast<double>(find_idle(place.second, between)) < needed) return false;
     }
-    return true;
+    return is_any;
   }
 
  private:
-  struct Stage {
-    std::int32_t rank = 0;
-    std::map<std::int32_t, TimeSpan> forwards = {};  ///< by micro-batch
-  };
+  using Forwards = std::map<std::int32_t, TimeSpan>;  ///< by micro-batch
 
   /// The time within a span in which no op of the rank begins or runs on.
   Nanos find_idle(std::int32_t rank, const TimeSpan& span) const {
@@ -99,8 +97,8 @@ class ForwardTimes {
     return idle + std::max<Nanos>(0, span.end - free);
   }
 
-  std::map<std::int32_t, Stage> stages_;
-  std::map<std::int32_t, std::vector<TimeSpan>> busy_;  ///< by rank
+  std::map<std::pair<std::int32_t, std::int32_t>, Forwards> forwards_;  ///< by stage and rank
+  std::map<std::int32_t, std::vector<TimeSpan>> busy_;                  ///< by rank
 };
 
 /// The gaps that may hold lost micro-batches, and the stride of the numbers without these.

@@ -15,6 +15,7 @@ struct Recorder {
   bool has_replica = false;          ///< the file states the `replica` of its ops
   bool is_by_job_rank = false;       ///< ... as the first rank in the job of its pipeline
   std::optional<std::int32_t> data_rank = {};  ///< its place in a group of data-parallel ranks
+  std::optional<std::int32_t> tensor = {};     ///< its number among tensor-parallel ranks
   std::int64_t peers = 0;      ///< ranks of its pipeline, or of the job without replica; 0: unknown
   std::int64_t replicas = 0;   ///< pipelines of the job, at least; 0: unknown
   std::int64_t outsiders = 0;  ///< ranks outside of its pipeline that are in no known group

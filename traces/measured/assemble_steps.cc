@@ -29,6 +29,7 @@
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/tensor_peers.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -276,7 +277,7 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
 /// Assembles single ops after the steps that are whole.
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
-  trace = number_within_replicas(std::move(trace));
+  trace = number_within_replicas(without_tensor_peers(std::move(trace)));
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
   trace = without_replicas(std::move(trace), incomplete.numbers);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);

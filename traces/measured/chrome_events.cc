@@ -194,6 +194,7 @@ class EventReader : public JsonVisitor {
       case EventKey::kStage:
       case EventKey::kPipelineRank:
       case EventKey::kReplica:
+      case EventKey::kTensorPeer:
       case EventKey::kRank:
       case EventKey::kSortIndex:
       case EventKey::kOther: break;
@@ -215,6 +216,7 @@ class EventReader : public JsonVisitor {
       case EventKey::kStage: event_.slice.stage = number(); break;
       case EventKey::kPipelineRank: event_.slice.pp_rank = number(); break;
       case EventKey::kReplica: event_.slice.replica = number(); break;
+      case EventKey::kTensorPeer: event_.slice.tensor = number(); break;
       case EventKey::kRank: event_.slice.rank = number(); break;
       case EventKey::kSortIndex: event_.sort_index = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;

@@ -39,6 +39,7 @@ struct ChromeSlice {
   std::optional<std::int64_t> pp_rank;      ///< args.pp_rank, or args.pp
   std::optional<std::int64_t> rank;         ///< args.rank
   std::optional<std::int64_t> replica;      ///< args.dp_rank, args.replica and the like
+  std::optional<std::int64_t> tensor;       ///< args.tp_rank, args.tp and the like
   std::vector<std::string> arguments = {};  ///< those that rules use, in their order
   std::optional<NamedOp> ruled = {};        ///< by a rule that needs more than the name
 };

@@ -16,6 +16,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/shape.h"
+#include "traces/measured/chrome_peers.h"
 #include "traces/measured/chrome_processes.h"
 #include "traces/measured/chrome_threads.h"
 
@@ -37,33 +38,57 @@ bool have_arguments(const std::vector<ChromeOp>& ops, bool of_pipeline) {
   });
 }
 
-/// By the ranks in arguments. Processes with the same rank of a pipeline are replicas.
+template <class Key, class Value>
+std::vector<Value> list_values(const std::map<Key, Value>& map) {
+  std::vector<Value> values;
+  for (const auto& [_, value] : map) values.push_back(value);
+  return values;
+}
+
+/// Counts the recorders of every rank, those of one number in their tensor-parallel groups, in the
+/// order of their processes.
+ChromeRanks count_pipelines(ChromeRanks ranks, const ChromeEvents& events,
+                            const std::map<PeerPlace, std::vector<std::int32_t>>& recorders) {
+  std::set<std::string> pids;
+  for (const auto& [place, _] : recorders) pids.insert(place.second);
+  const std::map<std::string, ProcessRank> numbers = rank_processes(events, pids);
+  using Place = std::tuple<std::int64_t, std::int32_t, std::string>;  // rank, number and process
+  std::map<Place, std::vector<std::int32_t>> ordered;
+  for (const auto& [place, own] : recorders)
+    ordered[{place.first, numbers.at(place.second).rank.value_or(0), place.second}] = own;
+  ranks.replica_of.resize(ranks.recorders.size());
+  std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> replicas;  // by rank and number
+  for (const auto& [place, own] : ordered)
+    for (const std::int32_t recorder : own) {
+      const auto at = static_cast<std::size_t>(recorder);
+      const std::int32_t tensor = ranks.recorders[at].tensor.value_or(0);
+      ranks.replica_of[at] = replicas[{std::get<0>(place), tensor}]++;
+    }
+  return ranks;
+}
+
+/// By the ranks in arguments. Processes with the same rank of a pipeline are replicas, and so are
+/// peers within one process, but for tensor-parallel ones.
 ChromeRanks rank_by_arguments(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
                               const std::string& file, bool of_pipeline) {
+  std::vector<PeerPlace> places;
+  for (const ChromeOp& op : ops)
+    places.emplace_back(*find_argument(*op.slice, of_pipeline),
+                        of_pipeline ? events.threads[op.slice->thread].process : std::string());
+  const std::vector<Peer> peers =
+      of_pipeline ? find_peers(ops, places) : std::vector<Peer>(ops.size());
   ChromeRanks ranks;
-  std::map<std::pair<std::int64_t, std::string>, std::int32_t> recorders;  // by rank and process
-  const auto process_of = [&](const ChromeOp& op) {
-    return of_pipeline ? events.threads[op.slice->thread].process : std::string();
-  };
-  for (const ChromeOp& op : ops) {
-    const std::int64_t rank = *find_argument(*op.slice, of_pipeline);
+  std::map<std::pair<PeerPlace, Peer>, std::int32_t> recorders;
+  for (std::size_t at = 0; at < ops.size(); ++at) {
     const auto [found, is_new] = recorders.emplace(
-        std::pair(rank, process_of(op)), static_cast<std::int32_t>(ranks.recorders.size()));
+        std::pair(places[at], peers[at]), static_cast<std::int32_t>(ranks.recorders.size()));
     ranks.recorder_of.push_back(found->second);
-    if (is_new) ranks.recorders.push_back({file, static_cast<std::int32_t>(rank)});
+    if (is_new) ranks.recorders.push_back({file, static_cast<std::int32_t>(places[at].first)});
   }
-  std::set<std::string> pids;
-  for (const auto& [key, _] : recorders) pids.insert(key.second);
-  using Place = std::tuple<std::int64_t, std::int32_t, std::string>;  // rank, number and process
-  std::map<Place, std::int32_t> ordered;
-  const std::map<std::string, ProcessRank> numbers = rank_processes(events, pids);
-  for (const auto& [key, recorder] : recorders)
-    ordered[{key.first, numbers.at(key.second).rank.value_or(0), key.second}] = recorder;
-  ranks.replica_of.resize(ranks.recorders.size());
-  std::map<std::int64_t, std::int32_t> replicas;  // by rank
-  for (const auto& [place, recorder] : ordered)
-    ranks.replica_of[static_cast<std::size_t>(recorder)] = replicas[std::get<0>(place)]++;
-  return ranks;
+  std::map<PeerPlace, std::vector<std::int32_t>> of_places;
+  for (const auto& [key, recorder] : recorders) of_places[key.first].push_back(recorder);
+  ranks = number_tensor_peers(std::move(ranks), ops, list_values(of_places));
+  return count_pipelines(std::move(ranks), events, of_places);
 }
 
 /// Every process is a rank.
@@ -96,9 +121,9 @@ ChromeRanks rank_ops(const ChromeEvents& events, const std::vector<ChromeOp>& op
                      const std::string& file) {
   for (const bool of_pipeline : {true, false})
     if (have_arguments(ops, of_pipeline)) return rank_by_arguments(events, ops, file, of_pipeline);
-  if (std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file))
-    return *std::move(ranks);
-  return rank_by_processes(events, ops, file);
+  std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file);
+  if (!ranks) ranks = rank_by_processes(events, ops, file);
+  return number_tensor_peers(*std::move(ranks), ops, {});
 }
 
 /// The ranks of a replica, and which ops are its own.

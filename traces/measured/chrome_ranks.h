@@ -5,7 +5,7 @@
 // each, the best evidence decides: args.pp_rank or args.rank, if all ops have one. Else threads, if
 // the forwards of one process lie on several, because a rank runs its forwards on one thread: then
 // each is a rank. Else processes, in the order of the numbers in their names, of their sort_index,
-// or of their pids.
+// or of their pids. Several ranks of a process may have the same args.pp_rank: see chrome_peers.h.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
   using Number = std::optional<std::int64_t> ChromeSlice::*;
   for (const Number number :
        {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk, &ChromeSlice::stage,
-        &ChromeSlice::pp_rank, &ChromeSlice::rank, &ChromeSlice::replica})
+        &ChromeSlice::pp_rank, &ChromeSlice::rank, &ChromeSlice::replica, &ChromeSlice::tensor})
     if (!(slice.*number)) slice.*number = end.*number;
   slice.arguments.resize(std::max(slice.arguments.size(), end.arguments.size()));
   for (std::size_t at = 0; at < end.arguments.size(); ++at)

@@ -23,6 +23,7 @@
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/own_chrome.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/tensor_peers.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -273,9 +274,7 @@ class Reader {
   }
 
   void note_tensor_ranks() {
-    if (tensor_duplicate_)
-      trace_.remarks.notes.emplace_back(
-          "of tensor-parallel ranks, which run in lockstep, the first is shown");
+    if (tensor_duplicate_) trace_.remarks.notes.emplace_back(kFirstOfTensorRanks);
   }
 
   [[noreturn]] void refuse() const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/measured/kept_recorders.h"
 #include "traces/measured/number_ranges.h"
 #include "traces/measured/rank_numbers.h"
 
@@ -151,23 +152,11 @@ std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
 
 ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>& replicas) {
   if (replicas.empty()) return trace;
-  const auto is_of_them = [&](const auto& seen) { return replicas.contains(seen.replica); };
-  std::set<std::int32_t> removed;
+  std::vector<bool> is_kept(trace.recorders.size(), true);
   for (const ObservedOp& observed : trace.ops)
-    if (is_of_them(observed)) removed.insert(observed.recorder);
-  std::vector<std::int32_t> number_of;
-  std::vector<Recorder> kept;
-  for (std::int32_t at = 0; at < std::ssize(trace.recorders); ++at) {
-    number_of.push_back(static_cast<std::int32_t>(kept.size()));
-    if (!removed.contains(at)) kept.push_back(std::move(trace.recorders[at]));
-  }
-  trace.recorders = std::move(kept);
-  std::erase_if(trace.ops, is_of_them);
-  std::erase_if(trace.activities, is_of_them);
-  for (ObservedOp& observed : trace.ops) observed.recorder = number_of[observed.recorder];
-  for (ObservedActivity& activity : trace.activities)
-    activity.recorder = number_of[activity.recorder];
-  return trace;
+    if (replicas.contains(observed.replica))
+      is_kept[static_cast<std::size_t>(observed.recorder)] = false;
+  return keep_recorders(std::move(trace), is_kept);
 }
 
 IncompleteReplicas find_incomplete_replicas(const ObservedTrace& trace) {

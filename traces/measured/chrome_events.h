@@ -78,8 +78,8 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
-  std::vector<ChromeSlice> parts;                 ///< annotations such as attn(F)
-  std::vector<ChromeSlice> other_slices;          ///< no ops, but args.step names their step
+  std::vector<ChromeSlice> parts;         ///< annotations such as attn(F)
+  std::vector<ChromeSlice> other_slices;  ///< not ops, nor in a profile of PyTorch, nor ignored
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo

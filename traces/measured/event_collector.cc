@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "sim/ir/error.h"
@@ -18,6 +19,8 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
+constexpr Nanos kNoStart =
+    std::numeric_limits<Nanos>::min();  ///< of a slice that began without one
 
 /// Adds what the end of a slice states and its begin does not.
 void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
@@ -58,6 +61,7 @@ void EventCollector::finish(Nanos base) {
   for (const auto& [thread, open] : open_)
     for (const ChromeSlice& slice : open)
       if (may_matter(slice)) ++found_.left_out["begun and never ended"];
+  if (found_.is_kineto) found_.other_slices.clear();  // those before its first own event
   constexpr Nanos kMaxBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kMaxBase) return;
   const auto shift = [base](auto& events) {
@@ -192,15 +196,23 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   return false;
 }
 
-/// Where a slice belongs that is not an op; null where none keeps it.
+/// Where a slice belongs that is not an op; null where none keeps it, as what rules ignore.
 std::vector<ChromeSlice>* EventCollector::find_other_place(const ChromeSlice& slice) {
-  if (slice.step) return &found_.other_slices;
-  return slice.category == "user_annotation" && is_part_name(slice.name) ? &found_.parts : nullptr;
+  if (names_.find(slice.name).is_ruled) return nullptr;
+  if (slice.category == "user_annotation" && is_part_name(slice.name)) return &found_.parts;
+  return found_.is_kineto ? nullptr : &found_.other_slices;
 }
 
 void EventCollector::count_left_out(const ChromeSlice& slice) {
   ++found_.left_out[slice.category];
   if (is_named_by_user(slice.category)) found_.names.add(slice.name);
+}
+
+/// Records a slice of two events that is not an op.
+void EventCollector::take_other(ChromeSlice slice, bool is_timed) {
+  count_left_out(slice);
+  std::vector<ChromeSlice>* const kept = is_timed ? find_other_place(slice) : nullptr;
+  if (kept != nullptr) kept->push_back(std::move(slice));
 }
 
 void EventCollector::finish_slice(ReadEvent& event) {
@@ -210,8 +222,10 @@ void EventCollector::finish_slice(ReadEvent& event) {
   if (is_open || is_other) note_activity(event);  // which no rule changes
   if (is_other) {
     count_left_out(event.slice);
-    if (std::vector<ChromeSlice>* const kept = find_other_place(event.slice))
-      keep_other_slice(event, *kept);
+    // Only ops, and what states its step, need a time.
+    const bool is_timed = event.start && event.duration;
+    std::vector<ChromeSlice>* const kept = find_other_place(event.slice);
+    if (kept != nullptr && (is_timed || event.slice.step)) keep_other_slice(event, *kept);
     return;
   }
   const Nanos start = time_in(event, event.start, "ts");
@@ -241,6 +255,8 @@ void EventCollector::begin_slice(const ReadEvent& event) {
     open.back().start = *event.start;
   else if (may_matter(event.slice))
     time_in(event, event.start, "ts");
+  else
+    open.back().start = kNoStart;
 }
 
 /// An end without a name ends the slice that began last. Both may have arguments.
@@ -256,6 +272,8 @@ void EventCollector::end_slice(const ReadEvent& event) {
   ChromeSlice slice = std::move(*found);
   open.erase(std::next(found).base());
   --open_count_;
+  const bool is_timed = slice.start != kNoStart && event.start;
+  if (slice.start == kNoStart) slice.start = 0;
   slice.end = std::max(slice.start, event.start.value_or(slice.start));
   add_arguments(slice, event.slice);
   slice.thread = thread_of(event);
@@ -266,7 +284,7 @@ void EventCollector::end_slice(const ReadEvent& event) {
   else if (is_open || is_op(slice))
     keep(event, std::move(slice));
   else
-    count_left_out(slice);
+    take_other(std::move(slice), is_timed);
 }
 
 void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {

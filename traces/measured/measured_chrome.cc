@@ -13,6 +13,7 @@
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/chrome_activities.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
@@ -83,12 +84,15 @@ class Reader {
   }
 
   ObservedTrace read() && {
-    trace_.source = {.name = "chrome", .has_only_sent_messages = true, .numbers_files_apart = true};
+    trace_.source = {.name = "chrome",
+                     .has_only_sent_messages = true,
+                     .numbers_files_apart = true,
+                     .has_any_slices = true};
     number_replicas();
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
-    for (const ChromeSlice& slice : events_.other_slices) add_activity(slice);
+    add_activities();
     add_marks();
     note_open_chunks();
     note_tensor_ranks();
@@ -153,23 +157,59 @@ class Reader {
         observed.chunk && !named->chunk && !slice.chunk && !observed.numbered;
     observed.op.kind = kind_in_trace(*named, splits_backward_);
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
-    if (!step) step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+    states_steps_ = states_steps_ || step.has_value();
+    if (!step) {
+      step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+      uses_marks_ = uses_marks_ || step.has_value();
+    }
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
     observed.step = step ? *step : occurrence(slice, observed);
     shown_.emplace(events_.threads[slice.thread].process,
                    std::pair(observed.recorder, observed.replica));
+    activities_.add_op(slice, observed);
     trace_.ops.push_back(observed);
   }
 
   /// Adds work that belongs to a step but is not an op, on the ranks that are shown.
-  void add_activity(const ChromeSlice& slice) {
-    const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (!place || is_tensor_duplicate(slice)) return;
-    const std::string& process = events_.threads[slice.thread].process;
-    ObservedActivity activity{slice.name, recorder_of(slice), replica_(process), *slice.step,
-                              false,      slice.start,        slice.end};
+  void add_activities() {
+    for (const ChromeSlice& slice : events_.other_slices)
+      if (places_[slice.thread] && slice.step && !is_tensor_duplicate(slice))
+        add_activity(activity_of(slice), slice);
+    for (const ChromeSlice* slice : list_outer_first(events_.other_slices)) {
+      if ((places_[slice->thread] && slice->step) || is_tensor_duplicate(*slice)) continue;
+      std::optional<ObservedActivity> activity = activities_.find(*slice);
+      if (activity && find_step(*activity, *slice)) add_activity(*std::move(activity), *slice);
+    }
+    if (activities_.lack_ranks())
+      trace_.remarks.doubts.push_back(fmt::format(
+          "{}: nothing says of which rank its slices are that are not ops, so the whole step may "
+          "be longer than the time of the pipeline's ops; state args.rank or args.pp_rank of all",
+          file_));
+  }
+
+  void add_activity(ObservedActivity activity, const ChromeSlice& slice) {
     if (slice.chunk && *slice.chunk >= 0) activity.chunk = chunk_of(slice);
     trace_.activities.push_back(std::move(activity));
+  }
+
+  /// The activity of a thread whose name states its rank, in the step that it states.
+  ObservedActivity activity_of(const ChromeSlice& slice) {
+    const std::string& process = events_.threads[slice.thread].process;
+    return {slice.name, recorder_of(slice), replica_(process), *slice.step,
+            false,      slice.start,        slice.end};
+  }
+
+  /// Gives an activity its step, in the same way as ops; it follows from the ops around it if
+  /// nothing says it. False outside of all steps that are marked.
+  bool find_step(ObservedActivity& activity, const ChromeSlice& slice) {
+    std::optional<std::int64_t> step = states_steps_ ? slice.step : std::nullopt;
+    if (!step && uses_marks_) {
+      step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+      if (!step) return false;
+    }
+    activity.has_step = step.has_value();
+    activity.step = step.value_or(0);
+    return true;
   }
 
   /// The steps that a process marks, or where it marks none, those of all.
@@ -295,7 +335,10 @@ class Reader {
   std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
+  ChromeActivities activities_{events_};
   bool splits_backward_ = false;
+  bool states_steps_ = false;
+  bool uses_marks_ = false;  ///< for steps that nothing states
   bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;

@@ -23,8 +23,8 @@ bool has_word(std::string_view name, const std::array<std::string_view, Count>& 
 }  // namespace
 
 bool is_loading_data(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kWords{"dataload",  "loaddata", "loadbatch",
-                                                   "batchload", "getbatch", "nextbatch"};
+  constexpr std::array<std::string_view, 7> kWords{"dataload", "loaddata", "loadbatch", "batchload",
+                                                   "batchgen", "getbatch", "nextbatch"};
   return name == kLoadingData || has_word(name, kWords);
 }
 

@@ -29,6 +29,7 @@
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/stray_work.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/measured/whole_steps.h"
 
@@ -87,7 +88,9 @@ struct PlacedOps {
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
-  trace = place_activities(split_steps(use_step_marks(std::move(trace))));
+  trace = split_steps(use_step_marks(std::move(trace)));
+  add_sentence(trace.remarks.faults, describe_stray_work(trace));
+  trace = place_activities(std::move(trace));
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);

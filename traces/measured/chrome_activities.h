@@ -37,6 +37,9 @@ class ChromeActivities {
   /// slice contains ops of its rank, or lies within the activity that was found last.
   std::optional<ObservedActivity> find(const ChromeSlice& slice);
 
+  /// Whether the thread of a slice runs ops.
+  bool shares_thread(const ChromeSlice& slice) { return know(slice).shares_thread; }
+
   /// Whether slices were left without a rank, and none has one.
   bool lack_ranks() const { return unplaced_ > 0 && placed_ == 0; }
 

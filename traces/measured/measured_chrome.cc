@@ -77,10 +77,9 @@ class Reader {
             std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
-    for (const ChromeSlice& slice : events_.slices) {
-      const std::optional<NamedOp>& named = named_.emplace_back(find_op(slice, names));
+    named_ = find_ops(events_, names);
+    for (const std::optional<NamedOp>& named : named_)
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
-    }
   }
 
   ObservedTrace read() && {
@@ -195,8 +194,10 @@ class Reader {
   /// The activity of a thread whose name states its rank, in the step that it states.
   ObservedActivity activity_of(const ChromeSlice& slice) {
     const std::string& process = events_.threads[slice.thread].process;
-    return {slice.name, recorder_of(slice), replica_(process), *slice.step,
-            false,      slice.start,        slice.end};
+    ObservedActivity activity{slice.name, recorder_of(slice), replica_(process), *slice.step,
+                              false,      slice.start,        slice.end};
+    activity.runs_between_ops = activities_.shares_thread(slice);
+    return activity;
   }
 
   /// Gives an activity its step, in the same way as ops; it follows from the ops around it if

@@ -95,7 +95,8 @@ PlacedOps place_ops(ObservedTrace trace) {
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
   expect_one_run(trace, numbers);
-  expect_replicas_together(trace);
+  if (const std::optional<std::string> apart = expect_replicas_together(trace))
+    trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);
   std::map<StepKey, StepOps> steps = group_by_step(std::exchange(trace.ops, {}), numbers);
   if (steps.empty())
     throw Error(trace.recorders.front().where +

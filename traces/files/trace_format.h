@@ -41,6 +41,7 @@ struct ObservedOp {
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
   std::optional<std::int64_t> mark = {};  ///< the step that a range around it states
+  bool step_is_counted = false;           ///< no name, argument or range states `step`
   bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool chunk_is_assumed = false;      ///< it is 0, although the rank may run several

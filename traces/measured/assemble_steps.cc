@@ -26,6 +26,7 @@
 #include "traces/measured/rank_clocks.h"
 #include "traces/measured/replica_ranks.h"
 #include "traces/measured/replica_starts.h"
+#include "traces/measured/running_microbatches.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
@@ -88,7 +89,7 @@ struct PlacedOps {
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
-  trace = split_steps(use_step_marks(std::move(trace)));
+  trace = split_running_microbatches(split_steps(use_step_marks(std::move(trace))));
   add_sentence(trace.remarks.faults, describe_stray_work(trace));
   trace = place_activities(std::move(trace));
   RankedTrace ranked = rank_recorders(std::move(trace));

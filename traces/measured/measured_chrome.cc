@@ -162,6 +162,7 @@ class Reader {
       uses_marks_ = uses_marks_ || step.has_value();
     }
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
+    observed.step_is_counted = !step;
     observed.step = step ? *step : occurrence(slice, observed);
     shown_.emplace(events_.threads[slice.thread].process,
                    std::pair(observed.recorder, observed.replica));

@@ -22,6 +22,7 @@
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
+#include "traces/measured/open_chunks.h"
 #include "traces/measured/outer_activities.h"
 #include "traces/measured/rank_clocks.h"
 #include "traces/measured/replica_ranks.h"
@@ -95,6 +96,8 @@ PlacedOps place_ops(ObservedTrace trace) {
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
+  if (trace.source.has_any_slices && !ranked.has_assigned)
+    add_sentence(trace.remarks.faults, describe_open_chunks(trace, numbers.of_recorder));
   expect_one_run(trace, numbers);
   if (const std::optional<std::string> apart = expect_replicas_together(trace))
     trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);

@@ -21,7 +21,6 @@
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
-#include "traces/measured/open_chunks.h"
 #include "traces/measured/own_chrome.h"
 #include "traces/measured/step_marks.h"
 #include "traces/measured/tensor_peers.h"
@@ -93,7 +92,6 @@ class Reader {
     if (trace_.ops.empty()) refuse();
     add_activities();
     add_marks();
-    note_open_chunks();
     note_tensor_ranks();
     if (events_.negative_durations > 0) {
       trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
@@ -152,8 +150,7 @@ class Reader {
       observed.replica = stated->second;
     if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
-    observed.chunk_is_assumed =
-        observed.chunk && !named->chunk && !slice.chunk && !observed.numbered;
+    observed.chunk_is_assumed = observed.chunk && !named->chunk && !slice.chunk;
     observed.op.kind = kind_in_trace(*named, splits_backward_);
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
     states_steps_ = states_steps_ || step.has_value();
@@ -293,26 +290,6 @@ class Reader {
   std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
     return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1),
                          observed.replica}]++;
-  }
-
-  /// Ops without numbers may be of several stages per rank.
-  void note_open_chunks() {
-    std::map<std::int32_t, std::vector<const ObservedOp*>> by_rank;
-    for (const ObservedOp& observed : trace_.ops) {
-      const std::optional<std::int32_t>& rank = trace_.recorders[observed.recorder].rank;
-      if (!rank || observed.replica != 0) continue;
-      if (is_compute(observed.op.kind)) by_rank[*rank].push_back(&observed);
-    }
-    OpsOfRanks ranks;
-    for (auto& [_, ops] : by_rank) {
-      std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
-        return left->start < right->start;
-      });
-      ranks.push_back(std::move(ops));
-    }
-    if (ranks.size() < 2) return;
-    if (std::optional<std::string> open = describe_open_chunks(ranks, true))
-      trace_.remarks.faults.push_back(*std::move(open));
   }
 
   void note_tensor_ranks() {

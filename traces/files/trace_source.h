@@ -25,6 +25,8 @@ struct TraceSource {
   /// Activities are slices of any purpose, as initialization or an evaluation, which need not be
   /// part of a step.
   bool has_any_slices = false;
+  /// Times are microseconds by the format, and programs may write another unit.
+  bool has_micros = false;
 };
 
 }  // namespace bubblescope::traces

@@ -127,6 +127,7 @@ struct Findings {
   std::optional<std::string> large_shift = {};  ///< of a clock
   std::optional<std::string> missing_neighbour = {};
   std::optional<std::string> empty_op = {};
+  std::optional<std::string> short_ops = {};
   Corrections corrections = {};  ///< in all steps, also in those that are left out
 };
 
@@ -143,6 +144,7 @@ Remarks gather_remarks(Remarks remarks, const Findings& found,
   add_sentence(remarks.doubts, found.large_shift);
   add_sentence(remarks.doubts, found.missing_neighbour);
   add_sentence(remarks.doubts, found.empty_op);
+  add_sentence(remarks.doubts, found.short_ops);
   add_sentence(remarks.faults, found.missing_microbatches);
   if (missing_ranks)
     remarks.faults.insert(remarks.faults.begin(), describe_report_of_some(*missing_ranks));
@@ -213,6 +215,7 @@ Findings with_times(Findings found, const std::vector<MeasuredStep>& steps,
                     const PlacedOps& placed) {
   if (placed.has_assigned_ranks) found.missing_neighbour = describe_missing_neighbours(steps);
   if (!placed.trace.source.has_true_zeros) found.empty_op = describe_empty_op(steps);
+  if (placed.trace.source.has_micros) found.short_ops = describe_short_ops(steps);
   return found;
 }
 

@@ -85,7 +85,8 @@ class Reader {
     trace_.source = {.name = "chrome",
                      .has_only_sent_messages = true,
                      .numbers_files_apart = true,
-                     .has_any_slices = true};
+                     .has_any_slices = true,
+                     .has_micros = true};
     number_replicas();
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);

@@ -341,7 +341,8 @@ traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const s
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               read.steps.front().program.ranks, step.program.ranks));
   read = traces::separate_incomplete_steps(std::move(read));
-  return traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read)));
+  return traces::separate_unexplained_steps(
+      traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read))));
 }
 
 Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,

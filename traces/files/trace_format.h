@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim/ir/registry.h"
@@ -28,6 +27,7 @@ struct MeasuredStep {
   Timeline timeline = {};
   std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;          ///< of the step, as the trace numbers it
+  bool is_counted = false;          ///< `number` is counted, as nothing states which ops are its
   std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
   StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
@@ -56,6 +56,7 @@ struct ObservedOp {
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
   std::optional<std::int64_t> mark = {};  ///< the step that a range around it states
+  bool step_is_counted = false;           ///< no name, argument or range states `step`
   bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool chunk_is_assumed = false;      ///< it is 0, although the rank may run several
@@ -102,8 +103,7 @@ struct TraceFormat {
   std::vector<std::string> aliases;
   std::string summary;
   std::function<bool(std::string_view first_bytes)> recognize;
-  /// Throws Error with the place of the first fault, or with what the file has instead of a
-  /// pipeline's ops.
+  /// Throws Error with the place of the first fault, or with what the file has instead of ops.
   std::function<ObservedTrace(const TraceInput& input)> read;
 };
 

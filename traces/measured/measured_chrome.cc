@@ -6,7 +6,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
+#include "traces/measured/counted_steps.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
@@ -86,6 +86,7 @@ class Reader {
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
+    count_steps(trace_.ops, counted_);
     for (const ChromeSlice& slice : events_.other_slices) add_activity(slice);
     add_marks();
     note_open_chunks();
@@ -143,7 +144,8 @@ class Reader {
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
     if (!step) step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
-    observed.step = step ? *step : occurrence(slice, observed);
+    observed.step = step.value_or(0);
+    if (!step) counted_.push_back(trace_.ops.size());
     shown_.emplace(events_.threads[slice.thread].process,
                    std::pair(observed.recorder, observed.replica));
     trace_.ops.push_back(observed);
@@ -231,11 +233,6 @@ class Reader {
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
   }
 
-  /// If no step is given, the n-th time that a thread runs an op is step n.
-  std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
-    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
-  }
-
   /// Ops without numbers may be of several stages per rank.
   void note_open_chunks() {
     std::map<std::int32_t, std::vector<const ObservedOp*>> by_rank;
@@ -283,7 +280,7 @@ class Reader {
   bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
-  std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
+  std::vector<std::size_t> counted_;  ///< ops in `trace_` whose step nothing states
   ObservedTrace trace_;
 };
 

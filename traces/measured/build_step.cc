@@ -125,37 +125,63 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
   return cut;
 }
 
-/// Throws Error where an op runs twice: the step has several runs of the pipeline.
+/// Why a lane holds an op twice, at these places of it.
+const char* explain_repetition(const std::vector<ObservedOp>& lane, std::size_t first,
+                               std::size_t second) {
+  const auto holds = [](const ObservedOp& outer, const ObservedOp& inner) {
+    return outer.start <= inner.start && inner.end <= outer.end;
+  };
+  if (holds(lane[first], lane[second]) || holds(lane[second], lane[first]))
+    return "one slice of it lies within the other, so that slices of one op are nested; give only "
+           "the outer one the name or the arguments of an op";
+  if (second == first + 1)
+    return "several slices of it follow each other with no other op between them, as slices of "
+           "single layers do; give the whole op one slice";
+  return "the step has several runs of the pipeline, as accumulated gradients or an evaluation "
+         "have, and its report would be of neither; mark each as a step of its own "
+         "(profiler.step() after each)";
+}
+
+/// Throws Error where an op runs twice.
 void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
                          const std::string& where) {
   for (const std::vector<ObservedOp>& lane : lanes) {
-    std::set<std::string> seen;
-    for (const ObservedOp& observed : lane)
-      if (is_compute(observed.op.kind) && !seen.insert(to_string(observed.op)).second)
-        throw Error(fmt::format(
-            "{}: {} runs more than once in a step, so the step has several runs of the pipeline, "
-            "as accumulated gradients or an evaluation have, and its report would be of neither; "
-            "mark each as a step of its own (profiler.step() after each)",
-            where, to_string(observed.op)));
+    std::map<std::string, std::size_t> seen;
+    for (std::size_t at = 0; at < lane.size(); ++at) {
+      const auto [first, is_new] = seen.emplace(to_string(lane[at].op), at);
+      if (!is_new)
+        throw Error(fmt::format("{}: {} runs more than once in a step: {}", where, first->first,
+                                explain_repetition(lane, first->second, at)));
+    }
   }
 }
 
-ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes, const std::string& source,
-                       const std::string& where) {
-  expect_one_pipeline(lanes, where);
+/// Throws Error for the first problem of a step. The advice in it is for authors of schedules, and
+/// follows the first semicolon; a recording is mended by recording again.
+[[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
+                              const std::string& where) {
+  std::string known;
+  for (const std::string& doubt : trace.remarks.doubts) known += "; " + doubt;
+  throw Error(fmt::format(
+      "{}: this is not a complete step of a pipeline: {}: the recording begins or ends within the "
+      "step, or lacks ops of it or the launches that show when they ran; record whole steps{}",
+      where, problem.message.substr(0, problem.message.find(';')), known));
+}
+
+ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
+                       const ObservedTrace& trace, const std::string& where) {
   std::vector<RankOrder> lists;
   for (const std::vector<ObservedOp>& lane : lanes) {
     RankOrder& list = lists.emplace_back();
     for (const ObservedOp& observed : lane) list.push_back(observed.op);
   }
   Schedule schedule =
-      infer_schedule(source, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
+      infer_schedule(trace.source.name, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
         return fmt::format("{}: rank {}, position {}", where, rank, cell);
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}", where,
-                            invalid->problems[0].message));
+    refuse_step(invalid->problems[0], trace, where);
   return std::get<ValidSchedule>(std::move(validated));
 }
 
@@ -197,8 +223,9 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   ops.computes.insert(ops.computes.end(), stand_ins.begin(), stand_ins.end());
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
+  expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
   CutLanes cut = cut_overlaps(std::move(lanes), where);
-  ValidSchedule schedule = order_of(cut.lanes, trace.source.name, where);
+  ValidSchedule schedule = order_of(cut.lanes, trace, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
   draft.step.is_counted = is_counted;
   draft.messages = std::move(ops.messages);

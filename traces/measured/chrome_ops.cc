@@ -14,6 +14,7 @@ std::optional<NamedOp> find_by_word(const ChromeSlice& slice) {
   if (!kind) return {};
   NamedOp named{{}, false, false};
   named.op.kind = *kind;
+  named.may_be_input_grad = *kind == OpKind::kBackward;
   return named;
 }
 

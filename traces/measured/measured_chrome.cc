@@ -74,10 +74,13 @@ class Reader {
             std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
+    bool names_input_grads = false;  // then a backward beside them is a whole one
     for (const ChromeSlice& slice : events_.slices) {
       const std::optional<NamedOp>& named = named_.emplace_back(find_op(slice, names));
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
+      names_input_grads = names_input_grads || (named && named->op.kind == OpKind::kInputGrad);
     }
+    splits_backward_ = splits_backward_ && !names_input_grads;
   }
 
   ObservedTrace read() && {

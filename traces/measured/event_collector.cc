@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/overlap_parts.h"
@@ -276,10 +277,13 @@ void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
 Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,
                               const char* key) const {
   if (time) return *time;
-  throw Error(fmt::format(
-      "{}: the event {} {}; give it in microseconds", file_, quote(event.slice.name),
-      event.bad_time.empty() ? fmt::format("has no \"{}\"", key)
-                             : "has the time " + event.bad_time + ", which is out of range"));
+  std::string fault = fmt::format("has no \"{}\"", key);
+  if (parse_number<double>(event.bad_time))
+    fault = "has the time " + event.bad_time + ", which is out of range";
+  else if (!event.bad_time.empty())
+    fault = "has the time " + quote(event.bad_time) + ", which is not a number";
+  throw Error(fmt::format("{}: the event {} {}; give it in microseconds", file_,
+                          quote(event.slice.name), fault));
 }
 
 }  // namespace bubblescope::traces

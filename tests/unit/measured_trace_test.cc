@@ -322,47 +322,6 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
   }
 }
 
-// Schedules are corrected, and steps recorded again.
-TEST(MeasuredTrace, RefusesTheMiddleOfAStepInWordsForRecordings) {
-  Events events;
-  events.slice("0B0", 0, 0, 0, 10).slice("0F0", 0, 0, 10, 10);
-  const std::string said = refusal(events.list());
-  EXPECT_NE(said.find("0B0 runs before its forward 0F0: the recording begins or ends within"),
-            std::string::npos)
-      << said;
-  EXPECT_EQ(said.find("move it"), std::string::npos) << said;
-}
-
-TEST(MeasuredTrace, TellsWhyAnOpRunsTwice) {
-  const std::string step = R"("step":0)";
-  const auto twice = [&](int start, int duration) {
-    Events events;
-    events.slice("0F0", 0, 0, 0, 10, step)
-        .slice("0F0", 0, 0, start, duration, step)
-        .slice("0B0", 0, 0, 40, 20, step);
-    return refusal(events.list());
-  };
-  EXPECT_NE(twice(2, 5).find("slices of one op are nested"), std::string::npos) << twice(2, 5);
-  EXPECT_NE(twice(0, 10).find("slices of one op are nested"), std::string::npos) << twice(0, 10);
-  EXPECT_NE(twice(10, 10).find("slices of single layers"), std::string::npos) << twice(10, 10);
-  EXPECT_NE(twice(60, 10).find("several runs of the pipeline"), std::string::npos) << twice(60, 10);
-}
-
-// A trace that names weight gradients and no input gradients calls the latter backwards.
-TEST(MeasuredTrace, ABackwardBesideAWeightGradientIsAnInputGradient) {
-  const std::string arguments = R"("microbatch":0,"step":0)";
-  Events events;
-  events.slice("forward", 0, 0, 0, 10, arguments)
-      .slice("backward", 0, 0, 10, 10, arguments)
-      .slice("wgrad", 0, 0, 20, 10, arguments);
-  const std::vector<traces::MeasuredStep> steps = read(events.list());
-  ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].schedule->order[0][1].kind, OpKind::kInputGrad);
-  // Beside an input gradient of its own name it is whole, so that its weight gradient repeats it.
-  events.slice("dgrad", 0, 0, 30, 10, R"("microbatch":1,"step":0)");
-  EXPECT_NE(refusal(events.list()), "read");
-}
-
 TEST(MeasuredTrace, ABareListMayLackItsLastBracket) {
   Events events;
   events.slice("0F0", 0, 0, 0, 10);

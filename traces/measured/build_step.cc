@@ -33,6 +33,14 @@ constexpr const char* kOnePipeline =
     "; do the ranks belong to one pipeline? Of a job with data-parallel or tensor-parallel ranks, "
     "give those of one pipeline, one rank per stage";
 
+/// The remedy where numbers of processes may have put the ranks out of order.
+const char* explain_order(const ObservedTrace& trace) {
+  return are_of_processes(trace.recorders)
+             ? "; nothing states the ranks, so the numbers of the processes gave their order: name "
+               "processes by their ranks, or give the ops args.pp_rank"
+             : "";
+}
+
 bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
@@ -186,7 +194,7 @@ ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
 }
 
 Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
-                       const std::string& where) {
+                       const ObservedTrace& trace, const std::string& where) {
   // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
   // the backward.
   LowerOptions options;
@@ -194,8 +202,8 @@ Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
   std::variant<Program, Deadlock> lowered =
       has_late_results ? lower_with_late_results(schedule) : lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    throw Error(fmt::format("{}: no step can have run in this order, {}{}", where,
-                            to_string(*deadlock), kOnePipeline));
+    throw Error(fmt::format("{}: no step can have run in this order, {}{}{}", where,
+                            to_string(*deadlock), explain_order(trace), kOnePipeline));
   return std::get<Program>(std::move(lowered));
 }
 
@@ -235,7 +243,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   draft.step.timeline.is_imported = true;
   draft.step.timeline.may_lack_messages = !trace.source.has_true_zeros;
   const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);
-  draft.step.program = lower_measured(draft.step.schedule, has_late_results, where);
+  draft.step.program = lower_measured(draft.step.schedule, has_late_results, trace, where);
   draft.step.timeline = time_computes(draft);
   return draft;
 }

@@ -152,9 +152,17 @@ bool state_ranks(const std::vector<Recorder>& recorders) {
          std::any_of(recorders.begin(), recorders.end(), is_certain);
 }
 
+bool are_of_processes(const std::vector<Recorder>& recorders) {
+  return !state_ranks(recorders) &&
+         std::all_of(recorders.begin(), recorders.end(),
+                     [](const Recorder& recorder) { return recorder.is_process; });
+}
+
 RankNumbers number_ranks(const ObservedTrace& trace) {
-  const std::vector<std::int32_t> stated = find_stated_ranks(trace);
+  std::vector<std::int32_t> stated = find_stated_ranks(trace);
   const std::vector<std::int32_t> first_stage = find_first_stages(trace);
+  if (are_of_processes(trace.recorders) && has_all(first_stage) && are_distinct(first_stage))
+    stated.assign(stated.size(), kNone);
   RankNumbers dense = number_without_gaps(stated, first_stage);
   if (!has_all(first_stage)) {
     if (!state_ranks(trace.recorders)) return dense;

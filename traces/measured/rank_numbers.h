@@ -26,6 +26,9 @@ RankNumbers number_ranks(const ObservedTrace& trace);
 /// they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
 
+/// Whether they are numbers of processes that cannot, and order ranks only where stages do not.
+bool are_of_processes(const std::vector<Recorder>& recorders);
+
 /// [rank]: the stages that it runs.
 using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
 

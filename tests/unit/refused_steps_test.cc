@@ -55,6 +55,36 @@ TEST(RefusedSteps, StagesOrderRanksBeforeNumbersOfProcesses) {
   EXPECT_EQ(refusal(on_processes(8, 9, false)), "read");
 }
 
+// Rank 0 ends a chunk before it begins the other, which needs it, in a loop as in a V.
+TEST(RefusedSteps, ChunksMayBePlacedInAnotherWay) {
+  Events events;
+  const auto add = [&](const char* name, int rank, int chunk, int start) {
+    events.slice(name, rank, 0, start, 10,
+                 R"("step":0,"microbatch":0,"chunk":)" + std::to_string(chunk) + R"(,"pp_rank":)" +
+                     std::to_string(rank));
+  };
+  add("forward", 0, 0, 0);
+  add("backward", 0, 0, 10);
+  add("forward", 0, 1, 20);
+  add("backward", 0, 1, 30);
+  add("forward", 1, 0, 0);
+  add("forward", 1, 1, 10);
+  add("backward", 1, 1, 20);
+  add("backward", 1, 0, 30);
+  const std::string said = refusal(events.list());
+  EXPECT_NE(said.find("chunks count as placed in a loop"), std::string::npos) << said;
+}
+
+TEST(RefusedSteps, NameTheFormatThatTheyAreIn) {
+  const std::string asynchronous =
+      refusal(R"([{"ph":"b","id":1,"name":"0F0","pid":0,"tid":0,"ts":1},)"
+              R"({"ph":"e","id":1,"name":"0F0","pid":0,"tid":0,"ts":2}])");
+  EXPECT_NE(asynchronous.find("1 asynchronous events"), std::string::npos) << asynchronous;
+  const std::string perfetto = refusal(std::string("\n\x53\x00\x4c", 4));
+  EXPECT_NE(perfetto.find("looks like a trace of Perfetto"), std::string::npos) << perfetto;
+  EXPECT_NE(refusal("\nforward 3\n").find("is in no format"), std::string::npos);
+}
+
 // Schedules are corrected, and steps recorded again.
 TEST(RefusedSteps, RefusesTheMiddleOfAStepInWordsForRecordings) {
   Events events;

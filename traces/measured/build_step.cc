@@ -33,12 +33,20 @@ constexpr const char* kOnePipeline =
     "; do the ranks belong to one pipeline? Of a job with data-parallel or tensor-parallel ranks, "
     "give those of one pipeline, one rank per stage";
 
-/// The remedy where numbers of processes may have put the ranks out of order.
-const char* explain_order(const ObservedTrace& trace) {
-  return are_of_processes(trace.recorders)
-             ? "; nothing states the ranks, so the numbers of the processes gave their order: name "
-               "processes by their ranks, or give the ops args.pp_rank"
-             : "";
+/// The remedies where ranks or stages may be out of order because the trace leaves these open.
+std::string explain_order(const ObservedTrace& trace, const StepOps& ops) {
+  std::string remedies;
+  if (are_of_processes(trace.recorders))
+    remedies +=
+        "; nothing states the ranks, so the numbers of the processes gave their order: name "
+        "processes by their ranks, or give the ops args.pp_rank";
+  if (std::any_of(ops.computes.begin(), ops.computes.end(),
+                  [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; }))
+    remedies +=
+        "; chunks count as placed in a loop over the ranks, or two of them in a V: where they are "
+        "placed otherwise, as in waves, state the stage of every op instead of its chunk (names "
+        "such as 5F0)";
+  return remedies;
 }
 
 bool earlier(const ObservedOp& left, const ObservedOp& right) {
@@ -194,7 +202,7 @@ ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
 }
 
 Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
-                       const ObservedTrace& trace, const std::string& where) {
+                       const std::string& remedies, const std::string& where) {
   // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
   // the backward.
   LowerOptions options;
@@ -203,7 +211,7 @@ Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
       has_late_results ? lower_with_late_results(schedule) : lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
     throw Error(fmt::format("{}: no step can have run in this order, {}{}{}", where,
-                            to_string(*deadlock), explain_order(trace), kOnePipeline));
+                            to_string(*deadlock), remedies, kOnePipeline));
   return std::get<Program>(std::move(lowered));
 }
 
@@ -229,6 +237,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   expect_ops_beside_messages(ops.messages, missing, where);
   const std::vector<ObservedOp> stand_ins = make_stand_ins(ops.computes, missing);
   ops.computes.insert(ops.computes.end(), stand_ins.begin(), stand_ins.end());
+  const std::string remedies = explain_order(trace, ops);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
   expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
@@ -243,7 +252,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   draft.step.timeline.is_imported = true;
   draft.step.timeline.may_lack_messages = !trace.source.has_true_zeros;
   const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);
-  draft.step.program = lower_measured(draft.step.schedule, has_late_results, trace, where);
+  draft.step.program = lower_measured(draft.step.schedule, has_late_results, remedies, where);
   draft.step.timeline = time_computes(draft);
   return draft;
 }

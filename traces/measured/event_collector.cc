@@ -20,6 +20,11 @@ namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
 
+/// Such events have no thread, and may overlap.
+constexpr const char* kAsynchronous =
+    "asynchronous events (\"b\" and \"e\"), which are not read: write slices, \"X\" or \"B\" and "
+    "\"E\"";
+
 /// Adds what the end of a slice states and its begin does not.
 void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
   if (slice.op.empty()) slice.op = end.op;
@@ -47,6 +52,7 @@ void EventCollector::add(ReadEvent& event) {
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
   if (event.phase == "E") end_slice(event);
+  if (event.phase == "b") ++found_.left_out[kAsynchronous];
   if (event.slice.category == "fwdbwd" && event.phase == "s")
     record_activity(event, Activity::kGradientFlow, event.flow, 0);
   if (event.slice.category == "fwdbwd" && event.phase == "f")

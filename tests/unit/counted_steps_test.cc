@@ -119,7 +119,7 @@ TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {
 }
 
 /// Steps of which those that are listed have a gap as long as the step before their last op.
-traces::AssembledSteps with_gaps(int steps, const std::vector<int>& gaps, bool are_counted) {
+traces::AssembledSteps with_gaps(int steps, const std::vector<int>& gaps, bool may_mix_steps) {
   traces::AssembledSteps read;
   for (int number = 0; number < steps; ++number) {
     UniformCost cost;
@@ -135,14 +135,14 @@ traces::AssembledSteps with_gaps(int steps, const std::vector<int>& gaps, bool a
         }
     traces::MeasuredStep measured{"", step.schedule, step.program, step.timeline};
     measured.number = number;
-    measured.is_counted = are_counted;
+    measured.may_mix_steps = may_mix_steps;
     read.steps.push_back(std::move(measured));
   }
   return read;
 }
 
 // The replay has no gap, so it misses these steps by half.
-TEST(UnexplainedSteps, AreLeftOutAndNamedWhereNothingStatesTheirOps) {
+TEST(UnexplainedSteps, AreLeftOutAndNamedWhereTheirOpsMayBeOfTwoSteps) {
   const traces::AssembledSteps kept =
       traces::separate_unexplained_steps(with_gaps(8, {3, 6}, true));
   EXPECT_EQ(numbers_of(kept), (std::vector<std::int64_t>{0, 1, 2, 4, 5, 7}));
@@ -161,9 +161,19 @@ TEST(UnexplainedSteps, AreAFaultIfTheyAreMany) {
       << kept.remarks.faults[0];
 }
 
-// A pause is part of the step that states its ops.
-TEST(UnexplainedSteps, StayWhereTheTraceStatesTheirOps) {
+// A pause is part of a step whose ops are known.
+TEST(UnexplainedSteps, StayWhereTheirOpsAreKnown) {
   EXPECT_EQ(traces::separate_unexplained_steps(with_gaps(8, {3}, false)).steps.size(), 8u);
+}
+
+bool mixes_steps(const std::vector<Slice>& slices) {
+  const traces::AssembledSteps found = read(slices);
+  return found.steps.front().may_mix_steps;
+}
+
+TEST(CountedSteps, MayMixWhereOneLacksAnOp) {
+  EXPECT_FALSE(mixes_steps(make_steps(3)));
+  EXPECT_TRUE(mixes_steps(without(make_steps(3), "0F1", 1)));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct MeasuredStep {
   Timeline timeline = {};
   std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;          ///< of the step, as the trace numbers it
-  bool is_counted = false;          ///< `number` is counted, as nothing states which ops are its
+  bool may_mix_steps = false;       ///< nothing states which ops are its, and other steps lack some
   std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
   StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins

@@ -229,7 +229,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   const std::string& file = trace.recorders.front().where;
   const std::string where = label.empty() ? file : file + ": " + label;
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
-  const bool is_counted =
+  const bool may_mix_steps =
       std::any_of(ops.computes.begin(), ops.computes.end(),
                   [](const ObservedOp& observed) { return observed.step_is_counted; });
   ops = number_microbatches(std::move(ops));
@@ -244,7 +244,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   CutLanes cut = cut_overlaps(std::move(lanes), where);
   ValidSchedule schedule = order_of(cut.lanes, trace, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
-  draft.step.is_counted = is_counted;
+  draft.step.may_mix_steps = may_mix_steps;
   draft.messages = std::move(ops.messages);
   draft.corrections = std::move(cut.corrections);
   for (const auto& [rank, _] : missing) draft.step.missing_ranks.push_back(rank);

@@ -83,7 +83,7 @@ AssembledSteps separate_unexplained_steps(AssembledSteps read) {
   std::map<std::int64_t, double> errors;  // of the replica that replays the worst
   for (const MeasuredStep& step : read.steps) {
     double& error = errors[step.number];
-    if (step.is_counted) error = std::max(error, replay_error(step.program, step.timeline));
+    if (step.may_mix_steps) error = std::max(error, replay_error(step.program, step.timeline));
   }
   std::vector<std::int64_t> unexplained;
   double largest = 0;
@@ -94,9 +94,10 @@ AssembledSteps separate_unexplained_steps(AssembledSteps read) {
   }
   if (unexplained.empty() || unexplained.size() == errors.size()) return read;
   const std::string why = fmt::format(
-      "a replay misses {} by up to {:.1f} %, and nothing states which ops {}, so that they may be "
-      "those of two steps: an op or a step is missing, or ops waited for something that the trace "
-      "does not show; give each op its step (args.step)",
+      "a replay misses {} by up to {:.1f} %, ops of other steps are missing, and nothing states "
+      "which "
+      "ops {}, so that they may be of two steps; state the step of every op (args.step, or a range "
+      "around each step)",
       unexplained.size() > 1 ? "them" : "it", 100 * largest,
       unexplained.size() > 1 ? "are theirs" : "are its");
   if (4 * unexplained.size() > errors.size()) {

@@ -26,14 +26,15 @@ RankNumbers number_ranks(const ObservedTrace& trace);
 /// they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
 
-/// Whether they are numbers of processes that cannot, and order ranks only where stages do not.
-bool are_of_processes(const std::vector<Recorder>& recorders);
-
 /// [rank]: the stages that it runs.
 using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
 
 /// The stages of all ranks, given those of some: placed in a loop or in a V, or else with all that
 /// are left on the only rank that is missing. Empty where none of this fits.
 std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks);
+
+/// Whether the ranks that all recorders state are numbers of processes that cannot be used as they
+/// are. They order ranks only where stages do not.
+bool are_of_processes(const std::vector<Recorder>& recorders);
 
 }  // namespace bubblescope::traces

@@ -343,7 +343,8 @@ traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const s
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               read.steps.front().program.ranks, step.program.ranks));
   read = traces::separate_incomplete_steps(std::move(read));
-  read = traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read)));
+  read = traces::separate_unexplained_steps(
+      traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read))));
   if (std::optional<std::string> growing = traces::describe_growing_steps(read.steps))
     read.remarks.notes.push_back(*std::move(growing));
   return read;

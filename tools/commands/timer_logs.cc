@@ -56,7 +56,12 @@ std::optional<std::string> read_text(const std::string& path, const StreamTexts&
   return traces::read_file(path);
 }
 
-[[noreturn]] void refuse_without_timers(const std::string& name) {
+[[noreturn]] void refuse_without_timers(const std::string& name, std::string_view text) {
+  if (traces::lacks_timer_header(text))
+    throw Error(name +
+                " has timers of Megatron-LM without the line before them that says over which "
+                "ranks they are: '(min, max) time across ranks (ms):'; give the log with that "
+                "line, and with the line of its iteration");
   throw Error(name +
               " is a log without timers, and no trace: Megatron-LM prints timers with "
               "--timing-log-level 2, DeepSpeed with wall_clock_breakdown; other programs need a "
@@ -67,7 +72,7 @@ std::optional<std::string> read_text(const std::string& path, const StreamTexts&
 std::optional<std::string> read_log_text(const std::string& path, const StreamTexts& streams) {
   std::optional<std::string> text = read_text(path, streams);
   if (!text || traces::is_timer_log(*text)) return text;
-  if (traces::is_training_log(*text)) refuse_without_timers(name_input(path));
+  if (traces::is_training_log(*text)) refuse_without_timers(name_input(path), *text);
   return {};
 }
 

@@ -20,6 +20,7 @@
 #include "traces/files/trace_format.h"
 #include "traces/measured/file_ranks.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/rank_words.h"
 #include "traces/measured/timer_log.h"
 #include "traces/text/wording.h"
 
@@ -145,10 +146,21 @@ std::vector<std::string> find_folders_of_traces(const std::string& folder) {
   return found;
 }
 
+/// Whether folders differ in the rank alone that their names state: "rank_0", "rank_1".
+bool are_of_ranks(const std::vector<std::string>& folders) {
+  return std::all_of(folders.begin(), folders.end(), [](const std::string& folder) {
+    const auto number = traces::find_rank_number(fs::path(folder).filename().string());
+    return number && (number->is_rank || number->is_device);
+  });
+}
+
 [[noreturn]] void refuse_empty_folder(const std::string& folder) {
   const std::vector<std::string> inner = find_folders_of_traces(folder);
   std::string advice = "give the folder of the files itself";
-  if (!inner.empty())
+  if (inner.size() > 1 && are_of_ranks(inner))
+    advice = fmt::format("there are files like traces in {}: give all: {}", name_some(inner),
+                         (fs::path(folder) / "*" / "*").string());
+  else if (!inner.empty())
     advice = fmt::format("there are files like traces in {}: give {}", name_some(inner),
                          inner.size() == 1 ? "that" : "one of them");
   throw Error(

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim/ir/registry.h"
@@ -29,6 +28,7 @@ struct MeasuredStep {
   Timeline timeline = {};
   std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;          ///< of the step, as the trace numbers it
+  bool may_mix_steps = false;       ///< nothing states which ops are its, and other steps lack some
   std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
   StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
@@ -88,8 +88,7 @@ struct TraceFormat {
   std::vector<std::string> aliases;
   std::string summary;
   std::function<bool(std::string_view first_bytes)> recognize;
-  /// Throws Error with the place of the first fault, or with what the file has instead of a
-  /// pipeline's ops.
+  /// Throws Error with the place of the first fault, or with what the file has instead of ops.
   std::function<ObservedTrace(const TraceInput& input)> read;
 };
 

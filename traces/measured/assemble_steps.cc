@@ -175,6 +175,8 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
     ordered.found.corrections.add(draft.corrections);
     ordered.drafts.emplace(key, std::move(draft));
   }
+  if (ordered.drafts.size() == steps.size())  // no step lacks ops that another may have
+    for (auto& [_, draft] : ordered.drafts) draft.step.may_mix_steps = false;
   const DraftStep& first = ordered.drafts.begin()->second;
   const std::vector<std::int32_t> missing = first.step.missing_ranks;
   std::erase_if(ordered.drafts,

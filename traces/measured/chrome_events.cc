@@ -60,12 +60,7 @@ class EventReader : public JsonVisitor {
     return matters();
   }
   void visit_string(std::string_view value) override { scalar(value); }
-  void visit_number(std::string_view text) override {
-    if (!places_.empty() && places_.back() == Place::kEvent &&
-        (key_id_ == EventKey::kStart || key_id_ == EventKey::kDuration))
-      return take_time(text);
-    scalar(text);
-  }
+  void visit_number(std::string_view text) override { scalar(text); }
   void begin_object() override {
     expect_shallow();
     const Place place = places_.empty() ? Place::kRoot : inside(places_.back());
@@ -180,7 +175,7 @@ class EventReader : public JsonVisitor {
         event_.flow = parse_number<std::int64_t>(value).value_or(kNoNumber);
         break;
       case EventKey::kStart:
-      case EventKey::kDuration:
+      case EventKey::kDuration: take_time(value); break;  // a number, or one in quotes
       case EventKey::kArgs:
       case EventKey::kCorrelation:
       case EventKey::kRunningNumber:

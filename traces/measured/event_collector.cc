@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/overlap_parts.h"
@@ -21,6 +22,11 @@ namespace {
 constexpr std::size_t kMaxKept = 100'000'000;
 constexpr Nanos kNoStart =
     std::numeric_limits<Nanos>::min();  ///< of a slice that began without one
+
+/// Such events have no thread, and may overlap.
+constexpr const char* kAsynchronous =
+    "asynchronous events (\"b\" and \"e\"), which are not read: write slices, \"X\" or \"B\" and "
+    "\"E\"";
 
 /// Adds what the end of a slice states and its begin does not.
 void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
@@ -50,6 +56,7 @@ void EventCollector::add(ReadEvent& event) {
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
   if (event.phase == "E") end_slice(event);
+  if (event.phase == "b") ++found_.left_out[kAsynchronous];
   if (event.slice.category == "fwdbwd" && event.phase == "s")
     record_activity(event, Activity::kGradientFlow, event.flow, 0);
   if (event.slice.category == "fwdbwd" && event.phase == "f")
@@ -298,10 +305,13 @@ void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
 Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,
                               const char* key) const {
   if (time) return *time;
-  throw Error(fmt::format(
-      "{}: the event {} {}; give it in microseconds", file_, quote(event.slice.name),
-      event.bad_time.empty() ? fmt::format("has no \"{}\"", key)
-                             : "has the time " + event.bad_time + ", which is out of range"));
+  std::string fault = fmt::format("has no \"{}\"", key);
+  if (parse_number<double>(event.bad_time))
+    fault = "has the time " + event.bad_time + ", which is out of range";
+  else if (!event.bad_time.empty())
+    fault = "has the time " + quote(event.bad_time) + ", which is not a number";
+  throw Error(fmt::format("{}: the event {} {}; give it in microseconds", file_,
+                          quote(event.slice.name), fault));
 }
 
 }  // namespace bubblescope::traces

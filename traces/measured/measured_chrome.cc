@@ -6,7 +6,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
 #include "traces/measured/chrome_replicas.h"
+#include "traces/measured/counted_steps.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
@@ -77,8 +77,12 @@ class Reader {
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
     named_ = find_ops(events_, names);
-    for (const std::optional<NamedOp>& named : named_)
+    bool names_input_grads = false;  // then a backward beside them is a whole one
+    for (const std::optional<NamedOp>& named : named_) {
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
+      names_input_grads = names_input_grads || (named && named->op.kind == OpKind::kInputGrad);
+    }
+    splits_backward_ = splits_backward_ && !names_input_grads;
   }
 
   ObservedTrace read() && {
@@ -91,6 +95,7 @@ class Reader {
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
+    count_steps(trace_.ops, counted_);
     add_activities();
     add_marks();
     note_tensor_ranks();
@@ -160,8 +165,8 @@ class Reader {
       uses_marks_ = uses_marks_ || step.has_value();
     }
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
-    observed.step_is_counted = !step;
-    observed.step = step ? *step : occurrence(slice, observed);
+    observed.step = step.value_or(0);
+    if (!step) counted_.push_back(trace_.ops.size());
     shown_.emplace(events_.threads[slice.thread].process,
                    std::pair(observed.recorder, observed.replica));
     activities_.add_op(slice, observed);
@@ -287,12 +292,6 @@ class Reader {
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
   }
 
-  /// If no step is given, the n-th time that a thread runs an op is step n.
-  std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
-    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1),
-                         observed.replica}]++;
-  }
-
   void note_tensor_ranks() {
     if (tensor_duplicate_) trace_.remarks.notes.emplace_back(kFirstOfTensorRanks);
   }
@@ -322,8 +321,7 @@ class Reader {
   bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
-  std::map<std::tuple<std::uint32_t, std::string, std::int32_t, std::int32_t>, std::int64_t>
-      occurrences_;
+  std::vector<std::size_t> counted_;  ///< ops in `trace_` whose step nothing states
   ObservedTrace trace_;
 };
 

@@ -31,8 +31,12 @@ bool has_all(const std::vector<std::int32_t>& numbers) {
   return std::find(numbers.begin(), numbers.end(), kNone) == numbers.end();
 }
 
-/// The ranks that recorders state; kNone where one states none.
+/// The ranks that recorders state; kNone where one states none, and for numbers of processes beside
+/// stages, which order ranks better.
 std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> stages = find_first_stages(trace);
+  if (are_of_processes(trace.recorders) && has_all(stages) && are_distinct(stages))
+    return std::vector<std::int32_t>(trace.recorders.size(), kNone);
   std::vector<std::int32_t> ranks;
   for (const Recorder& recorder : trace.recorders) ranks.push_back(recorder.rank.value_or(kNone));
   return ranks;
@@ -139,6 +143,12 @@ RankNumbers add_last_ranks(RankNumbers numbers, const std::vector<std::int32_t>&
 }
 
 }  // namespace
+
+bool are_of_processes(const std::vector<Recorder>& recorders) {
+  return !state_ranks(recorders) &&
+         std::all_of(recorders.begin(), recorders.end(),
+                     [](const Recorder& recorder) { return recorder.is_process; });
+}
 
 std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks) {
   if (std::optional<StagesByRank> placed = place_regularly(known, ranks)) return placed;

@@ -39,4 +39,8 @@ using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
 /// are left on the only rank that is missing. Empty where none of this fits.
 std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks);
 
+/// Whether the ranks that all recorders state are numbers of processes that cannot be used as they
+/// are. They order ranks only where stages do not.
+bool are_of_processes(const std::vector<Recorder>& recorders);
+
 }  // namespace bubblescope::traces

@@ -38,6 +38,7 @@ struct ElapsedMark {
 constexpr ElapsedMark kPipeline{"iter time (s):", "steps:", 1000, "seconds"};  // DeepSpeed's
 constexpr std::array kElapsed{
     ElapsedMark{"elapsed time per iteration (ms):", "iteration"},
+    ElapsedMark{"elapsed time per iteration (s):", "iteration", 1000},
     ElapsedMark{"elapsed_time_per_iteration_ms=", "iteration"},
     kPipeline,
 };

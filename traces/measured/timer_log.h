@@ -70,6 +70,9 @@ bool is_timer_log(std::string_view text);
 /// Whether a text is a log of training without such timers, and no trace either.
 bool is_training_log(std::string_view text);
 
+/// Whether such a log has timers without the line before them that says over which ranks they are.
+bool lacks_timer_header(std::string_view text);
+
 /// Whether a text begins as a trace does: as json or as a database.
 bool begins_as_trace(std::string_view text);
 

@@ -147,6 +147,14 @@ std::string describe_sums(const TimerLog& log, const Timers& printed) {
   return text + ".\n";
 }
 
+/// Whether Megatron-LM prints a timer at level 2 alone: those of single ops and messages, and of
+/// what loads data.
+bool is_of_level_2(const LoggedTimer* timer) {
+  const std::string_view name = timer->name;
+  if (name == "forward-backward") return false;
+  return name.starts_with("forward-") || name.starts_with("backward-") || name == "batch-generator";
+}
+
 std::string describe_missing(const TimerLog& log) {
   const Timers of_all = select_timers(log, true);
   const Timers printed = select_timers(log, false);
@@ -159,10 +167,14 @@ std::string describe_missing(const TimerLog& log) {
   text +=
       "When each op ran, and in which order, is not in the log. So there is no timeline, no "
       "schedule, no bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
-  if (!of_all.empty())
+  if (std::any_of(of_all.begin(), of_all.end(), is_of_level_2))
     text +=
         "Timers of level 2 synchronize the device at every op, so that the run was slower than "
         "without them.\n";
+  else if (!of_all.empty())
+    text +=
+        "Timers of single ops, which tell the share of an iteration that ranks spend outside "
+        "forward and backward, are not in the log; --timing-log-level 2 prints them.\n";
   return text;
 }
 

@@ -129,6 +129,23 @@ TEST(TensorPeers, ThatAreNotStatedRunInStep) {
   }
 }
 
+// The ops state their stages, and nothing but these and the times says which ranks are peers.
+TEST(TensorPeers, OfTheSameStagesRunInStep) {
+  const auto run_stages = [](int late) {
+    Events events;
+    for (int rank = 0; rank < 4; ++rank) {
+      const int stage = rank / 2;
+      const int start = rank % 2 * late;
+      const std::string arguments = R"("step":3,"rank":)" + text(rank);
+      events.slice(text(stage) + "F0", rank, 0, 1000 * stage + start, 1000, arguments)
+          .slice(text(stage) + "B0", rank, 0, 4000 - 2000 * stage + start, 2000, arguments);
+    }
+    return events;
+  };
+  expect_one_pipeline(read(run_stages(5)));
+  expect_two_replicas(read(run_stages(300)));
+}
+
 TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
   traces::ObservedTrace trace;
   for (int pp = 0; pp < 2; ++pp)

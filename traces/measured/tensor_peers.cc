@@ -31,18 +31,6 @@ struct Groups {
 
 using Spans = std::vector<TimeSpan>;
 
-/// The spans of every recorder's compute ops, by start.
-std::vector<Spans> list_spans(const ObservedTrace& trace) {
-  std::vector<Spans> spans(trace.recorders.size());
-  for (const ObservedOp& observed : trace.ops)
-    if (is_compute(observed.op.kind))
-      spans[static_cast<std::size_t>(observed.recorder)].push_back({observed.start, observed.end});
-  for (Spans& own : spans)
-    std::sort(own.begin(), own.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
-  return spans;
-}
-
 /// By how much the clock of another recorder is ahead; files may have clocks of their own.
 Nanos find_clock_difference(const ObservedTrace& trace, std::size_t first, std::size_t other,
                             const std::vector<Spans>& spans) {
@@ -99,6 +87,17 @@ bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right
       return false;
   }
   return true;
+}
+
+std::vector<Spans> list_spans(const ObservedTrace& trace) {
+  std::vector<Spans> spans(trace.recorders.size());
+  for (const ObservedOp& observed : trace.ops)
+    if (is_compute(observed.op.kind))
+      spans[static_cast<std::size_t>(observed.recorder)].push_back({observed.start, observed.end});
+  for (Spans& own : spans)
+    std::sort(own.begin(), own.end(),
+              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  return spans;
 }
 
 ObservedTrace without_tensor_peers(ObservedTrace trace) {

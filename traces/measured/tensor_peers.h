@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/time_span.h"
@@ -16,6 +17,9 @@ inline constexpr const char* kFirstOfTensorRanks =
 /// Whether two ranks run every op at the same time, but for a hundredth of it.
 /// `apart` is by how much the clock of the right one is ahead. The ops of both are in one order.
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart);
+
+/// The spans of every recorder's compute ops, by start.
+std::vector<std::vector<TimeSpan>> list_spans(const ObservedTrace& trace);
 
 /// Keeps the first rank of every tensor-parallel group, if all recorders have a number in theirs.
 /// Ranks that count through the job are then counted by groups. Adds a reservation where the ranks

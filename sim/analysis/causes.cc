@@ -78,6 +78,7 @@ CauseReport find_causes(std::span<const ReplicatedStep> steps,
   if (!report.is_known) return report;
   const CauseEvidence evidence(steps);
   add_long_ops(causes, evidence);
+  report.many_long_ops = find_many_long_ops(evidence);
   add_drift(causes, evidence);
   add_messages(causes);
   add_slow_workers(causes, evidence);

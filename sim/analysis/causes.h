@@ -38,11 +38,13 @@
 //                     (find_drift).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sim/analysis/cause.h"
 #include "sim/analysis/coupled_replay.h"
+#include "sim/analysis/long_ops.h"
 #include "sim/analysis/slowdown.h"
 #include "sim/ir/units.h"
 
@@ -52,8 +54,8 @@ struct CauseReport {
   Nanos replayed = 0;         ///< mean time of the replayed steps, the baseline of `saves`
   std::vector<Cause> causes;  ///< sorted by `saves`, the largest first
   Nanos saved_together = 0;   ///< time saved in the mean step without those in the pipeline
-  /// False if the trace does not show how long messages travel, so that no cause can be identified.
-  bool is_known = true;
+  bool is_known = true;       ///< false if the trace does not show how long messages travel
+  std::optional<ManyLongOps> many_long_ops = {};
 };
 
 /// Requires at least one step. All steps must have the same number of replicas, which run the same

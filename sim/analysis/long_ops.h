@@ -18,6 +18,13 @@ struct LongOps {
   std::optional<Worker> worker;  ///< whose they are, if nearly all are of one
 };
 
+/// Long ops that are scattered as pauses are, but too many for the usual times to be sure, so that
+/// they are no cause of their own.
+struct ManyLongOps {
+  double fraction = 0;  ///< of all ops
+  double factor = 1;    ///< how many times as long they take
+};
+
 /// `excess` is FittedNoise's, per sample.
 LongOps describe_long_ops(const std::vector<OpSample>& samples, std::vector<bool> are_long,
                           const std::vector<double>& excess);

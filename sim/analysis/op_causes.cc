@@ -100,6 +100,17 @@ void add_long_ops(CauseList& causes, const CauseEvidence& evidence) {
   causes.take_as_base(CauseKind::kPause, usual);
 }
 
+std::optional<ManyLongOps> find_many_long_ops(const CauseEvidence& evidence) {
+  const std::vector<double>& excess = evidence.noise.excess;
+  const LongOps many = describe_long_ops(
+      evidence.samples, find_long_samples(excess, kMaxLongFraction, kLongOfMany), excess);
+  const double fraction =
+      static_cast<double>(many.count) / static_cast<double>(evidence.samples.size());
+  if (many.worker || !(fraction > kMaxScattered)) return {};
+  if (!are_scattered(evidence.samples, many.is_long)) return {};
+  return ManyLongOps{fraction, many.factor};
+}
+
 void add_drift(CauseList& causes, const CauseEvidence& evidence) {
   const std::optional<Drift>& drift = evidence.drift;
   if (!drift || drift->change <= 0 || is_of_slow_workers(*drift, evidence)) return;

@@ -2,8 +2,11 @@
 // some micro-batches.
 #pragma once
 
+#include <optional>
+
 #include "sim/analysis/cause_evidence.h"
 #include "sim/analysis/cause_list.h"
+#include "sim/analysis/long_ops.h"
 
 namespace bubblescope::inline sim {
 
@@ -11,6 +14,10 @@ namespace bubblescope::inline sim {
 /// them, so that their time is not counted twice. Where they are not rare, they count only if a
 /// single worker has them: it is slow for some of its micro-batches.
 void add_long_ops(CauseList& causes, const CauseEvidence& evidence);
+
+/// The long ops that are too many for add_long_ops(); nullopt where those of several workers are
+/// few, or have a pattern.
+std::optional<ManyLongOps> find_many_long_ops(const CauseEvidence& evidence);
 
 /// Adds a lasting change of speed.
 void add_drift(CauseList& causes, const CauseEvidence& evidence);

@@ -96,9 +96,7 @@ struct CostAssumptions {
   /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;
-  /// Bytes that kernels beside the permutation move per number of a token and expert, in F; the
-  /// backward moves twice as many.
-  double routing_bytes = 0;
+  double routing_bytes = 0;  ///< per number of a token and expert in F, twice that in the backward
   /// 1 if tokens are weighed before the experts' last GEMM, so that no backward needs its output;
   /// 0 if its output is weighed.
   double weighed_early = 0;

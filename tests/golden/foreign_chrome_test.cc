@@ -67,6 +67,19 @@ TEST_F(ForeignChrome, AFileOfALaterRankAloneHasNoBubble) {
       << outcome.output;
 }
 
+// Devices count as ranks in their order, whether a file is named after one or its process is.
+TEST_F(ForeignChrome, FilesOfLaterDevicesMissTheFirst) {
+  write_forwards("gpu", false);
+  const std::string later = "analyze " + path("gpu2.json") + " " + path("gpu3.json");
+  for (const std::string& command : {later, "analyze " + path("gpu3.json")}) {
+    const CommandOutcome outcome = run_with_messages(command);
+    EXPECT_TRUE(outcome.output.starts_with("not trusted: there are traces of rank"))
+        << outcome.output;
+    EXPECT_NE(outcome.output.find(", by the numbers of their devices"), std::string::npos)
+        << outcome.output;
+  }
+}
+
 // Ops that state their stages are better evidence than the names of files.
 TEST_F(ForeignChrome, FilesWithOneProcessNumberAreRanksByTheirStages) {
   write_forwards("b", true);

@@ -114,6 +114,33 @@ TEST_F(TimerLogs, MayBePacked) {
   EXPECT_EQ(analyze(path("trace.gz")).status, 0);
 }
 
+// A stream is read once, whatever it turns out to be.
+TEST_F(TimerLogs, MayBeStreams) {
+  for (const std::string& from : {"- < " + path("first.log"), "/dev/stdin < " + path("first.log"),
+                                  "- " + path("second.log") + " < " + path("first.log")}) {
+    const CommandOutcome outcome = analyze(from);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("22.0 to 40.0 %"), std::string::npos) << outcome.output;
+  }
+  EXPECT_NE(analyze("- < " + path("first.log")).output.find("timers of stdin: no trace"),
+            std::string::npos);
+  EXPECT_EQ(analyze("- --format json < " + path("first.log")).output.find("{\"format\":"), 0u);
+  EXPECT_NE(analyze("--each - < " + path("first.log")).output.find(",,,,,1000000000,"),
+            std::string::npos);
+  EXPECT_EQ(analyze("- < " + path("run.json")).output, analyze(path("run.json")).output);
+}
+
+// Numbers that cannot be read are named in every format.
+TEST_F(TimerLogs, NameUnreadableNumbersFirst) {
+  traces::write_file(path("bad.log"), traces::read_file(path("first.log")) +
+                                          "(min, max) time across ranks (ms):\n"
+                                          "    forward-compute ....: (1,200.0, 1,260.0)\n");
+  const std::string left_out = "left out: the report in line 6: '(1,200.0, 1,260.0)'";
+  for (const char* how : {"", " --format csv", " --format json", " --each"})
+    EXPECT_NE(analyze(path("bad.log") + how).output.find(left_out), std::string::npos) << how;
+  EXPECT_TRUE(analyze(path("bad.log")).output.starts_with(left_out));
+}
+
 TEST_F(TimerLogs, OfAFolderAreReportedOneAfterAnother) {
   const std::string folder = path("logs");
   std::filesystem::create_directory(folder);
@@ -137,7 +164,10 @@ TEST_F(TimerLogs, ThatCannotBeReadSayWhy) {
   for (const auto& [arguments, reason] :
        {std::pair{path("bare.log"), "bare.log is a log without timers, and no trace: Megatron-LM"},
         std::pair{"- < " + path("bare.log"), "stdin is a log without timers"},
-        std::pair{"- < " + path("first.log"), "stdin is a log of timers, which must be a file"},
+        std::pair{"--fail-if 'bubble_ratio>1' - < " + path("first.log"),
+                  "stdin is a log of timers, which has no bubble"},
+        std::pair{path("run.json") + " - < " + path("first.log"),
+                  "stdin is a log of timers, which has nothing about the ops of "},
         std::pair{path("wide.log"), "wide.log is UTF-16"}}) {
     const CommandOutcome outcome = analyze(arguments);
     EXPECT_EQ(outcome.status, 2) << outcome.output;

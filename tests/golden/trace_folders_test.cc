@@ -87,6 +87,21 @@ TEST_F(TraceFolders, WithoutTracesNameTheFoldersThatHoldThem) {
       << outcome.output;
 }
 
+// A folder for every rank holds parts of one job.
+TEST_F(TraceFolders, OfRanksAreGivenTogether) {
+  const std::string job = path("job");
+  for (const char* rank : {"rank_0", "rank_1"}) {
+    std::filesystem::create_directories(job + "/" + rank);
+    traces::write_file(job + "/" + rank + "/trace.json", trace("0F0", 0, 10, "0B0", 40));
+  }
+  const CommandOutcome outcome = run_with_messages("analyze " + job);
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("there are files like traces in " + job + "/rank_0, " + job +
+                                "/rank_1: give all: " + job + "/*/*"),
+            std::string::npos)
+      << outcome.output;
+}
+
 // A file that looks like a trace is described, though it is not the first one.
 TEST_F(TraceFolders, WithoutTracesSayWhatIsWrongWithThoseThatLookLikeOnes) {
   for (const char* name : {"rank0.json", "rank1.json"}) std::filesystem::remove(path(name));

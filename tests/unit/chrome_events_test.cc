@@ -44,6 +44,15 @@ std::string bound(const char* phase, const char* name, int at, const std::string
          std::to_string(at) + R"(,"args":{)" + arguments + "}}";
 }
 
+// As torch_npu writes them.
+TEST(ChromeEvents, TimesMayBeInQuotes) {
+  const traces::ChromeEvents events =
+      read(R"({"ph":"X","name":"0F0","pid":0,"tid":0,"ts":"10.5","dur":"2.25"})");
+  ASSERT_EQ(events.slices.size(), 1u);
+  EXPECT_EQ(events.slices[0].start, 10'500);
+  EXPECT_EQ(events.slices[0].end, 12'750);
+}
+
 // As MegatronApp writes them.
 TEST(ChromeEvents, EitherEndOfASliceMayHaveArguments) {
   const traces::ChromeEvents events = read(

@@ -95,6 +95,33 @@ TEST(ChromeRanks, AreInTheOrderOfTheNumbersInThreadNames) {
       << read.remarks.notes[0];
 }
 
+/// The first fault of a trace of the last two of four ranks, which are named after `word` as the
+/// threads of a process, or as processes.
+std::string fault_without_first_ranks(const std::string& word, bool as_threads) {
+  Trace trace;
+  for (int rank = 2; rank < 4; ++rank) {
+    const std::string number = text(70 + rank);
+    const std::string pid = as_threads ? "0" : number;
+    trace.metadata(as_threads ? "thread_name" : "process_name", pid, number,
+                   R"("name":")" + word + " " + text(rank) + "\"");
+    trace.slice("Forward 0", pid, number, 10 * rank, 10)
+        .slice("Backward 0", pid, number, 120 - 20 * rank, 20);
+  }
+  const traces::AssembledSteps read = trace.read();
+  EXPECT_EQ(read.steps.at(0).program.ranks, 4);
+  return read.remarks.faults.empty() ? "" : read.remarks.faults.front();
+}
+
+// Devices are ranks in this order, so that those before the first are missing.
+TEST(ChromeRanks, ThatAreDevicesMissTheFirst) {
+  const std::string missing = "there are traces of ranks 2, 3, but none of 0, 1";
+  for (const bool as_threads : {true, false}) {
+    const std::string fault = fault_without_first_ranks("GPU", as_threads);
+    EXPECT_TRUE(fault.starts_with(missing + ", by the numbers of their devices (if")) << fault;
+    EXPECT_TRUE(fault_without_first_ranks("rank", as_threads).starts_with(missing + "; the ops"));
+  }
+}
+
 /// A process with two forwards; its backwards lie on a thread of their own, as autograd's do.
 Trace with_autograd(const std::string& forward_thread) {
   Trace trace;
@@ -125,6 +152,29 @@ TEST(ChromeRanks, AreProcessesIfTheirThreadsRunAChunkEach) {
   const traces::AssembledSteps read = trace.read();
   EXPECT_EQ(read.steps.at(0).program.ranks, 2);
   EXPECT_EQ(read.steps.at(0).schedule->stages(), 4);
+}
+
+// Process 0 has two ranks; the threads of process 1 share the micro-batches of one.
+TEST(ChromeRanks, AreThreadsInSomeProcessesAlone) {
+  Trace trace;
+  for (int rank = 0; rank < 3; ++rank)
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      const std::string pid = text(rank / 2);
+      const std::string forward = text(rank < 2 ? rank : 5 + microbatch);
+      const std::string backward = text(rank < 2 ? rank : 5);
+      trace.slice("Forward " + text(microbatch), pid, forward, 10 * (rank + microbatch), 10)
+          .slice("Backward " + text(microbatch), pid, backward, 80 - 20 * (rank - microbatch), 20);
+    }
+  for (int rank = 0; rank < 2; ++rank)
+    trace.metadata("thread_name", "0", text(rank), R"("name":"GPU )" + text(rank) + "\"");
+  const traces::AssembledSteps read = trace.read();
+  EXPECT_EQ(read.steps.at(0).program.ranks, 3);
+  ASSERT_EQ(read.remarks.doubts.size(), 1u);
+  EXPECT_NE(read.remarks.doubts[0].find("parts of one rank in process 1, where"), std::string::npos)
+      << read.remarks.doubts[0];
+  EXPECT_NE(read.remarks.doubts[0].find("in this order: GPU 0, GPU 1, process 1"),
+            std::string::npos)
+      << read.remarks.doubts[0];
 }
 
 TEST(ChromeRanks, AreUnclearIfSeveralProcessesHaveSeveralThreads) {
@@ -229,10 +279,9 @@ TEST(ChromeRanks, WithoutNumbersMayRunSeveralChunks) {
   };
   add(0, "FFFFFFFBFBBBBBBB", 0);
   add(1, "FFFFFBFBFBFBBBBB", 10);
-  const traces::ObservedTrace parsed = trace.parse();
-  ASSERT_EQ(parsed.remarks.faults.size(), 1u);
-  EXPECT_NE(parsed.remarks.faults[0].find("as with several stages per rank"), std::string::npos)
-      << parsed.remarks.faults[0];
+  const std::vector<std::string> faults = trace.read().remarks.faults;
+  ASSERT_FALSE(faults.empty());
+  EXPECT_NE(faults[0].find("as with several stages per rank"), std::string::npos) << faults[0];
 }
 
 // They may be replicas, or the ranks of two nodes.

@@ -310,6 +310,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
       {R"([{"ph":"X","name":"0F0","ts":1}])", "the event '0F0' has no \"dur\""},
       {R"([{"ph":"X","name":"0F0","dur":1}])", "the event '0F0' has no \"ts\""},
       {R"([{"ph":"X","name":"0F0","ts":1e30,"dur":1}])", "1e30, which is out of range"},
+      {R"([{"ph":"X","name":"0F0","ts":"one","dur":1}])", "the time 'one', which is not a number"},
       {R"([{"ph":"X","name":"0B0","ts":1,"dur":1}])", "not a complete step"},
       {R"([{"ph":"X","name":"99F0","ts":1,"dur":1}])", "no rank runs stage"},
       {"rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,compute,x\n", "has 3 columns"},

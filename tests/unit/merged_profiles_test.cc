@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/chrome_events.h"
+#include "traces/measured/name_rules.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -55,6 +58,24 @@ TEST(MergedProfiles, AreARankPerProcess) {
   EXPECT_EQ(read.steps[0].program.ranks, 2);
   ASSERT_FALSE(read.remarks.notes.empty());
   EXPECT_NE(read.remarks.notes.back().find("the profiles of 2 processes"), std::string::npos);
+}
+
+// An op of rank 1 had not ended when its profile did, and a slice that is no op states its step.
+TEST(MergedProfiles, KeepAllThatIsOfTheirProcess) {
+  std::string slice = event("user_annotation", "optimizer", "30", 60, 5);
+  slice.replace(slice.find(R"("args":{)"), 8, R"("args":{"step":1)");
+  std::string events = events_of_ranks() + event("user_annotation", "PP:1F1", "30", 50, -1) + slice;
+  events.back() = ']';
+  traces::NameMatcher names;
+  const std::vector<traces::ChromeEvents> profiles = traces::separate_profiles(
+      traces::read_chrome_events("{\"traceEvents\":[" + events + "}", "all.json", names),
+      "all.json");
+  ASSERT_EQ(profiles.size(), 2u);
+  EXPECT_EQ(profiles[0].negative_durations, 0);
+  EXPECT_EQ(profiles[1].negative_durations, 1);
+  EXPECT_EQ(profiles[0].other_slices.size(), 0u);
+  ASSERT_EQ(profiles[1].other_slices.size(), 1u);
+  EXPECT_EQ(profiles[1].other_slices[0].name, "optimizer");
 }
 
 // The rows of devices have numbers of their own, which the processes of a host share.

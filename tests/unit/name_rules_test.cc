@@ -141,6 +141,24 @@ TEST(SeenNames, SuggestNumbersByTheirWords) {
   }
 }
 
+// PiPPy writes the stage first, Alpa a request and a stage.
+TEST(SeenNames, SuggestNothingThatIsOpen) {
+  EXPECT_EQ(traces::suggest_rule("F_3,0"),
+            R"x({"match":"F_(\\d+),(\\d+)","kind":"F","microbatch":"$?"})x");
+  EXPECT_EQ(traces::suggest_rule("r0s1"),
+            R"x({"match":"r(\\d+)s(\\d+)","kind":"?","microbatch":"$1","stage":"$2"})x");
+}
+
+TEST(SeenNames, SuggestARuleForEveryKind) {
+  traces::SeenNames names;
+  for (const char* const name : {"B_3,0", "F_0,0", "B_2,1"}) names.add(name);
+  EXPECT_TRUE(names.describe().ends_with(
+      R"x(can say what they mean, with the group of the micro-batch for $?: )x"
+      R"x({"match":"F_(\\d+),(\\d+)","kind":"F","microbatch":"$?"}, )x"
+      R"x({"match":"B_(\\d+),(\\d+)","kind":"B","microbatch":"$?"})x"))
+      << names.describe();
+}
+
 TEST(SeenNames, SuggestNoRuleForStepMarkers) {
   traces::SeenNames names;
   names.add("ProfilerStep#2");

@@ -186,8 +186,10 @@ class InterruptedSteps {
   std::vector<ReplicatedStep> steps_;
 };
 
-/// True for one in nine of the numbers, without a pattern.
-bool strikes(std::size_t number) { return number * 2654435761U % 1'000'003 < 1'000'003 / 9; }
+/// True for one in `each` of the numbers, without a pattern.
+bool strikes(std::size_t number, std::size_t each = 9) {
+  return number * 2654435761U % 1'000'003 < 1'000'003 / each;
+}
 
 // A ninth of the ops of all ranks are interrupted: without that all steps are alike.
 TEST(Causes, ManyScatteredLongOpsArePauses) {
@@ -202,6 +204,25 @@ TEST(Causes, ManyScatteredLongOpsArePauses) {
   EXPECT_NEAR(std::get<InterruptedOps>(pause->facts).factor, 1.8, 0.01);
   EXPECT_EQ(report.replayed - pause->saves, steps.uninterrupted());
   EXPECT_EQ(find_cause(report, CauseKind::kVariation), nullptr);
+}
+
+// A fifth of them are too many for a cause, but they are named. A ninth are a cause.
+TEST(Causes, TooManyScatteredLongOpsAreNamed) {
+  const auto interrupt = [](std::size_t each) {
+    return InterruptedSteps([each](std::size_t step, std::size_t replica, const Op& op) {
+             const std::size_t place =
+                 (step * 2 + replica) * 4 + static_cast<std::size_t>(op.stage);
+             return strikes((place * 8 + static_cast<std::size_t>(op.microbatch)) * 2 +
+                                (op.kind == OpKind::kForward ? 0 : 1),
+                            each);
+           })
+        .causes();
+  };
+  const CauseReport many = interrupt(5);
+  ASSERT_TRUE(many.many_long_ops);
+  EXPECT_NEAR(many.many_long_ops->fraction, 0.2, 0.03);
+  EXPECT_NEAR(many.many_long_ops->factor, 1.8, 0.1);
+  EXPECT_FALSE(interrupt(9).many_long_ops);
 }
 
 // Where forwards and backwards are long together, or the same ops in all steps, they have more

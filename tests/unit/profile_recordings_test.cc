@@ -213,6 +213,49 @@ TEST(ProfileRecordings, MissingStepsAreNamed) {
   EXPECT_EQ(text.find("a rule in"), std::string::npos) << text;
 }
 
+// Releases of PyTorch before distributedInfo differ from others in nothing else.
+TEST(ProfileRecordings, AMissingRankIsNamedWhereOpsHaveNoNames) {
+  std::string text = RankProfile(0)
+                         .annotation("ProfilerStep#1", 0, 300)
+                         .forward_call(10, 40)
+                         .event("cpu_op", "c10d::send", 52, 1)
+                         .event("cpu_op", "c10d::recv_", 60, 1)
+                         .gradient(120, 40)
+                         .text();
+  const std::size_t begin = text.find("\"distributedInfo\"");
+  text.erase(begin, text.find("\"traceEvents\"") - begin);
+  std::string said;
+  try {
+    traces::parse_trace({"rank0.json", text});
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("it lacks distributedInfo"), std::string::npos) << said;
+  EXPECT_EQ(said.find("a rule in"), std::string::npos) << said;
+}
+
+TEST(ProfileRecordings, MessagesWithoutAKernelOfTheirOwnAreNamed) {
+  const auto doubts_with = [](const std::string& kernel) {
+    RankProfile profile(0, 1);
+    profile.annotation("ProfilerStep#1", 0, 300)
+        .annotation("PP:0F0", 10, 40)
+        .event("cpu_op", "c10d::send", 52, 1)
+        .annotation("PP:0B0", 60, 40)
+        .event("kernel", kernel, 55, 5, 7, "\"correlation\":1");
+    std::string text;
+    for (const std::string& doubt :
+         traces::parse_trace({"rank0.json", profile.text()}).remarks.doubts)
+      text += doubt + "\n";
+    return text;
+  };
+  const std::string generic = doubts_with("ncclDevKernel_Generic_2(ncclDevKernelArgs)");
+  EXPECT_NE(generic.find("1 send(s) and receive(s) are posted, but no kernel is known as theirs"),
+            std::string::npos)
+      << generic;
+  EXPECT_EQ(doubts_with("ncclDevKernel_SendRecv(ncclDevKernelArgs)").find("are posted"),
+            std::string::npos);
+}
+
 /// A profile that states no rank: F and B of a stage.
 std::string anonymous_profile(int stage, int start) {
   const auto slice = [&](const char* kind, int at) {

@@ -37,6 +37,34 @@ TEST(TimerLog, BoundsWhatEveryRankComputes) {
   EXPECT_NE(text.find("synchronize the device"), std::string::npos) << text;
 }
 
+// Megatron-LM's timers of levels 0 and 1 do not synchronize ops.
+TEST(TimerLog, SaysThatOpsWereSynchronizedWhereTheyWere) {
+  for (const char* const timer : {"forward-backward", "optimizer", "save-checkpoint"}) {
+    const std::string text = traces::write_timer_log_text(traces::read_timer_log(
+        std::string("(min, max) time across ranks (ms):\n    ") + timer + " ....: (1.00, 2.00)\n",
+        "train.log"));
+    EXPECT_EQ(text.find("synchronize"), std::string::npos) << text;
+    EXPECT_NE(text.find("--timing-log-level 2 prints them"), std::string::npos) << text;
+  }
+}
+
+TEST(TimerLog, IterationsMayBeInSeconds) {
+  const traces::TimerLog log = traces::read_timer_log(
+      " iteration 10/ 100 | elapsed time per iteration (s): 1.25 | learning rate: 1.0E-04 |\n"
+      "(min, max) time across ranks (ms):\n    optimizer ....: (30.00, 31.00)\n",
+      "train.log");
+  EXPECT_EQ(log.iteration_ms, 1250);
+}
+
+TEST(TimerLog, TimersWithoutTheLineBeforeThemAreALogThatLacksIt) {
+  const std::string text = "    forward-compute ......: (200.00, 260.00)\n";
+  EXPECT_FALSE(traces::is_timer_log(text));
+  EXPECT_TRUE(traces::is_training_log(text));
+  EXPECT_TRUE(traces::lacks_timer_header(text));
+  EXPECT_FALSE(traces::lacks_timer_header(kMegatron));
+  EXPECT_FALSE(traces::lacks_timer_header("[{\"name\":\"a ....: (1, 2)\"}]"));
+}
+
 TEST(TimerLog, NamesRanksWhereTheLogDoes) {
   const traces::TimerLog log = traces::read_timer_log(
       "elapsed time per iteration (ms): 500.0 |\n"

@@ -14,6 +14,7 @@
 #include "sim/analysis/cause.h"
 #include "tests/support/recorded_step.h"
 #include "tools/commands/analyze_job.h"
+#include "traces/measured/growing_steps.h"
 #include "traces/reports/between_steps.h"
 
 namespace bubblescope::tests {
@@ -77,6 +78,32 @@ TEST(WarmupSteps, TheirCommunicationIsLeftOutAsWell) {
   });
   ASSERT_NE(reduction, causes.end());
   EXPECT_EQ(reduction->saves, 200'000);
+}
+
+/// The sentence on the last of steps that take so many times as long.
+std::string growth_of(const std::vector<Nanos>& factors) {
+  return traces::describe_growing_steps(read(factors).steps).value_or("");
+}
+
+// The median step takes 100; the last three of ten grow to 120.
+TEST(GrowingSteps, AtTheEndAreNamed) {
+  const std::string text = growth_of({100, 100, 102, 100, 99, 100, 100, 105, 110, 120});
+  EXPECT_TRUE(text.starts_with("the last 3 steps grow from one to the next: step 9 takes "))
+      << text;
+  EXPECT_NE(text.find(", 1.20 times the median step;"), std::string::npos) << text;
+}
+
+// Two may be by chance, a little is noise, and steps that were as long before do not grow.
+TEST(GrowingSteps, AreNotThoseThatVary) {
+  EXPECT_EQ(growth_of({101, 100, 102, 100, 99, 100, 101, 100, 110, 120}), "");
+  EXPECT_EQ(growth_of({101, 100, 102, 100, 99, 100, 101, 103, 104, 105}), "");
+  EXPECT_EQ(growth_of({101, 100, 130, 100, 99, 100, 101, 105, 110, 120}), "");
+  EXPECT_EQ(growth_of({100, 100, 105, 110, 120}), "");
+}
+
+// A run that grows from its first step on is named by its second half.
+TEST(GrowingSteps, AreAtMostHalfOfAll) {
+  EXPECT_TRUE(growth_of({100, 110, 120, 130, 140, 150, 160, 170}).starts_with("the last 4 steps"));
 }
 
 TEST(WarmupSteps, TheTimeBetweenStepsIsMeasured) {

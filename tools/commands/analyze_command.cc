@@ -15,6 +15,7 @@
 #include "tools/commands/gate.h"
 #include "tools/commands/job_table.h"
 #include "tools/commands/measure.h"
+#include "tools/commands/stream_texts.h"
 #include "tools/commands/timer_logs.h"
 #include "tools/errors.h"
 #include "tools/flags/choice.h"
@@ -273,7 +274,7 @@ void write_fitted(const Analysis& analysis, const AnalyzeOptions& options) {
 void expect_report_alone(const AnalyzeOptions& options) {
   const auto refuse = [&](const char* flag, const char* lack) {
     throw Error(fmt::format("{} is a log of timers, which has no {}; {} needs a trace",
-                            options.paths[0], lack, flag));
+                            name_input(options.paths[0]), lack, flag));
   };
   if (!options.gate.empty()) refuse("--fail-if", "bubble");
   if (options.costs_out) refuse("--costs-out", "op times");
@@ -303,14 +304,15 @@ int report_each(const AnalyzeOptions& options) {
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
-      if (const std::optional<traces::TimerLog> log = read_timer_log(path)) {
+      const StreamTexts streams({path});
+      if (const std::optional<traces::TimerLog> log = read_timer_log(path, streams)) {
         std::optional<double> change;
         if (log->iteration_ms) change = trend.add(*log->iteration_ms * 1e6);
         text += write_log_row(path, *log, change);
         failed = fails_gate(*log, options.gate) || failed;
         continue;
       }
-      analysis = analyze_steps(read_steps({path}, options.rules), options.memory, {});
+      analysis = analyze_steps(read_steps({path}, options.rules, streams), options.memory, {});
     } catch (const Error& unreadable) {
       text += write_problem_row(path, name_flags(unreadable.what()));
       failed = true;
@@ -332,14 +334,15 @@ int run_analyze(const Arguments& arguments) {
   const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
   if (!options) return 0;
   if (options->each) return report_each(*options);
+  const StreamTexts streams(options->paths);
   if (const std::optional<std::string> timers =
-          report_timer_logs(options->paths, options->format)) {
+          report_timer_logs(options->paths, options->format, streams)) {
     expect_report_alone(*options);
     print_fitted(*timers, options->format == "text" && detect_draw_options().fit);
     return 0;
   }
-  const Analysis analysis =
-      analyze_steps(read_steps(options->paths, options->rules), options->memory, options->job);
+  const Analysis analysis = analyze_steps(read_steps(options->paths, options->rules, streams),
+                                          options->memory, options->job);
   expect_known(options->gate, collect_job_metrics(analysis));
   write_files(analysis, options->exports, arguments);
   print_fitted(print_report(analysis, *options),

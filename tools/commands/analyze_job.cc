@@ -26,12 +26,14 @@
 #include "tools/inputs/recognize_schedule.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/exposed_times.h"
+#include "traces/measured/growing_steps.h"
 #include "traces/measured/incomplete_steps.h"
 #include "traces/measured/missing_ranks.h"
 #include "traces/measured/trust.h"
 #include "traces/measured/warmup_steps.h"
 #include "traces/reports/between_steps.h"
 #include "traces/reports/cause_phrases.h"
+#include "traces/reports/cause_text.h"
 
 namespace bubblescope::tools {
 
@@ -332,14 +334,19 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
 
 }  // namespace
 
-traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules) {
-  traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules));
+traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules,
+                                  const StreamTexts& streams) {
+  traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules, streams));
   for (const traces::MeasuredStep& step : read.steps)
     if (step.program.ranks != read.steps.front().program.ranks)
       throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
                               read.steps.front().program.ranks, step.program.ranks));
   read = traces::separate_incomplete_steps(std::move(read));
-  return traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read)));
+  read = traces::separate_unexplained_steps(
+      traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read))));
+  if (std::optional<std::string> growing = traces::describe_growing_steps(read.steps))
+    read.remarks.notes.push_back(*std::move(growing));
+  return read;
 }
 
 Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
@@ -362,6 +369,9 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   iterations.lacks_replicas = read.lacks_replicas;
   iterations.left_out = std::move(read.remarks.left_out);
   iterations.notes = std::move(read.remarks.notes);
+  if (iterations.causes && iterations.trust.verdict != traces::Verdict::kNone)
+    if (std::optional<std::string> many = traces::describe_many_long_ops(*iterations.causes))
+      iterations.notes.push_back(*std::move(many));
   const std::size_t middle = find_median_report(reports);
   traces::MeasuredStep& median = steps[middle];
   Analysis analysis{{std::move(median.schedule)}, std::move(iterations)};

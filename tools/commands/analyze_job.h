@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/commands/job_costs.h"
+#include "tools/commands/stream_texts.h"
 #include "tools/commands/try_schedules.h"
 #include "tools/inputs/predict.h"
 #include "traces/measured/assemble_steps.h"
@@ -16,8 +17,9 @@ namespace bubblescope::tools {
 
 /// Reads the traces and assembles their steps, without those that say little of the others; a file
 /// of rules may say what names mean. Throws Error where none can be assembled, or where pipelines
-/// differ.
-traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules);
+/// differ. `streams` has the texts of the paths that are streams.
+traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules,
+                                  const StreamTexts& streams);
 
 /// The memory model that the command line gives.
 struct MemoryRequest {

@@ -111,10 +111,12 @@ std::string write_log_row(const std::string& job, const traces::TimerLog& log,
                           std::optional<double> change) {
   const std::string step =
       log.iteration_ms ? fmt::format("{}", std::llround(*log.iteration_ms * 1e6)) : "";
+  std::string problem = log.iteration_ms
+                            ? "a log of timers has no more than the time of an iteration"
+                            : "a log of timers without the time of an iteration";
+  for (const std::string& sentence : traces::describe_left_out(log)) problem += "; " + sentence;
   return fmt::format("{},,,,,{},,,,,,,,,{},{}\n", traces::csv_field(job), step,
-                     log.iteration_ms ? "a log of timers has no more than the time of an iteration"
-                                      : "a log of timers without the time of an iteration",
-                     change ? fmt::format("{:.6f}", *change) : "");
+                     traces::csv_field(problem), change ? fmt::format("{:.6f}", *change) : "");
 }
 
 std::string write_problem_row(const std::string& job, const std::string& problem) {

@@ -5,11 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
-
-#include "tools/commands/timer_logs.h"
-#include "traces/files/file.h"
 
 namespace bubblescope::tools {
 
@@ -34,26 +33,23 @@ std::size_t count_threads(const std::vector<std::string>& paths) {
   return static_cast<std::size_t>(std::min({by_memory, processors, std::uintmax_t{paths.size()}}));
 }
 
-/// Reads a trace. A stream can be read only once, so that a log in it is noticed here.
-traces::ObservedTrace read_one(const std::string& path, const traces::NameRules& rules) {
-  std::error_code ignored;
-  if (path != "-" && std::filesystem::is_regular_file(path, ignored))
-    return traces::read_trace(path, &rules);
-  const std::string text = traces::read_file(path);
-  const std::string name = path == "-" ? "stdin" : path;
-  refuse_streamed_log(text, name);
-  return traces::parse_trace({name, text, &rules});
+traces::ObservedTrace read_one(const std::string& path, const traces::NameRules& rules,
+                               const StreamTexts& streams) {
+  const std::optional<std::string_view> text = streams.find(path);
+  if (!text) return traces::read_trace(path, &rules);
+  return traces::parse_trace({name_input(path), *text, &rules});
 }
 
 }  // namespace
 
 std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
-                                          const traces::NameRules& rules) {
+                                          const traces::NameRules& rules,
+                                          const StreamTexts& streams) {
   std::vector<ReadOutcome> outcomes(paths.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t at = next++; at < paths.size(); at = next++) try {
-        outcomes[at].trace = read_one(paths[at], rules);
+        outcomes[at].trace = read_one(paths[at], rules, streams);
       } catch (...) {
         outcomes[at].failed = std::current_exception();
       }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/commands/stream_texts.h"
 #include "traces/files/trace_format.h"
 
 namespace bubblescope::tools {
@@ -15,9 +16,10 @@ struct ReadOutcome {
   std::exception_ptr failed;  ///< null where the file was read
 };
 
-/// Reads files at once, as many as there are processors and as memory allows. Returns their
-/// outcomes in the order of `paths`.
+/// Reads files at once, as many as there are processors and as memory allows. `streams` has the
+/// texts of those that are none. Returns their outcomes in the order of `paths`.
 std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
-                                          const traces::NameRules& rules);
+                                          const traces::NameRules& rules,
+                                          const StreamTexts& streams);
 
 }  // namespace bubblescope::tools

@@ -37,9 +37,13 @@ std::string read_begin(const std::string& path) {
   return path.ends_with(".gz") ? traces::gunzip_begin(begin) : begin;
 }
 
-/// Reads the text of a file that may be a log; nullopt for a trace. Traces are too large to be read
-/// twice, and a stream can be read only once.
-std::optional<std::string> read_text(const std::string& path) {
+/// Reads the text of a file that may be a log; nullopt for a trace, which is too large to be read
+/// twice.
+std::optional<std::string> read_text(const std::string& path, const StreamTexts& streams) {
+  if (const std::optional<std::string_view> text = streams.find(path)) {
+    if (traces::begins_as_trace(*text)) return {};
+    return std::string(*text);
+  }
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return {};
   if (has_trace_ending(path) || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz")) return {};
@@ -52,7 +56,12 @@ std::optional<std::string> read_text(const std::string& path) {
   return traces::read_file(path);
 }
 
-[[noreturn]] void refuse_without_timers(const std::string& name) {
+[[noreturn]] void refuse_without_timers(const std::string& name, std::string_view text) {
+  if (traces::lacks_timer_header(text))
+    throw Error(name +
+                " has timers of Megatron-LM without the line before them that says over which "
+                "ranks they are: '(min, max) time across ranks (ms):'; give the log with that "
+                "line, and with the line of its iteration");
   throw Error(name +
               " is a log without timers, and no trace: Megatron-LM prints timers with "
               "--timing-log-level 2, DeepSpeed with wall_clock_breakdown; other programs need a "
@@ -60,10 +69,10 @@ std::optional<std::string> read_text(const std::string& path) {
 }
 
 /// Reads a log's text; nullopt for anything else. Throws Error for a log without timers.
-std::optional<std::string> read_log_text(const std::string& path) {
-  std::optional<std::string> text = read_text(path);
+std::optional<std::string> read_log_text(const std::string& path, const StreamTexts& streams) {
+  std::optional<std::string> text = read_text(path, streams);
   if (!text || traces::is_timer_log(*text)) return text;
-  if (traces::is_training_log(*text)) refuse_without_timers(path);
+  if (traces::is_training_log(*text)) refuse_without_timers(name_input(path), *text);
   return {};
 }
 
@@ -81,7 +90,7 @@ std::vector<LogText> read_folder(const std::string& path) try {
   std::vector<LogText> logs;
   std::vector<std::string> others;
   for (const std::string& file : files) {
-    std::optional<std::string> text = read_text(file);
+    std::optional<std::string> text = read_text(file, {});
     if (!text) return {};
     if (traces::is_timer_log(*text))
       logs.push_back({file, std::move(text)});
@@ -95,11 +104,11 @@ std::vector<LogText> read_folder(const std::string& path) try {
   return {};  // a file cannot be read, as the readers of traces will say
 }
 
-std::vector<LogFile> read_files(const std::vector<std::string>& paths) {
+std::vector<LogFile> read_files(const std::vector<std::string>& paths, const StreamTexts& streams) {
   std::vector<LogFile> files;
   for (const std::string& given : paths) {
     std::vector<LogText> texts = read_folder(given);
-    if (texts.empty()) texts.push_back({given, read_log_text(given)});
+    if (texts.empty()) texts.push_back({name_input(given), read_log_text(given, streams)});
     for (const LogText& one : texts) {
       files.push_back({one.path, {}});
       if (one.text) files.back().logs = traces::read_timer_logs(*one.text, one.path);
@@ -138,15 +147,17 @@ std::string write_logs(const std::vector<LogFile>& files) {
 
 }  // namespace
 
-std::optional<traces::TimerLog> read_timer_log(const std::string& path) {
-  const std::optional<std::string> text = read_log_text(path);
+std::optional<traces::TimerLog> read_timer_log(const std::string& path,
+                                               const StreamTexts& streams) {
+  const std::optional<std::string> text = read_log_text(path, streams);
   if (!text) return {};
-  return traces::read_timer_log(*text, path);
+  return traces::read_timer_log(*text, name_input(path));
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
-                                             const std::string& format) {
-  const std::vector<LogFile> files = read_files(paths);
+                                             const std::string& format,
+                                             const StreamTexts& streams) {
+  const std::vector<LogFile> files = read_files(paths, streams);
   if (std::all_of(files.begin(), files.end(),
                   [](const LogFile& file) { return file.logs.empty(); }))
     return {};
@@ -157,14 +168,11 @@ std::optional<std::string> report_timer_logs(const std::vector<std::string>& pat
         "--format {} holds one log of timers, but there are {}; give one, or a row for each by "
         "--each",
         format, files.size()));
-  const std::optional<traces::TimerLog> log = read_timer_log(files.front().path);
-  return format == "json" ? traces::write_timer_log_json(*log) : traces::write_timer_log_csv(*log);
-}
-
-void refuse_streamed_log(std::string_view text, const std::string& name) {
-  if (traces::is_timer_log(text))
-    throw Error(name + " is a log of timers, which must be a file: a stream is read as a trace");
-  if (traces::is_training_log(text)) refuse_without_timers(name);
+  const traces::TimerLog& log = traces::expect_one_writer(files.front().logs);
+  if (format == "json") return traces::write_timer_log_json(log);
+  for (const std::string& sentence : traces::describe_left_out(log))
+    print_message("bubblescope: {}\n", sentence);
+  return traces::write_timer_log_csv(log);
 }
 
 }  // namespace bubblescope::tools

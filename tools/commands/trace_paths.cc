@@ -21,6 +21,7 @@
 #include "traces/files/trace_format.h"
 #include "traces/measured/file_ranks.h"
 #include "traces/measured/name_rules.h"
+#include "traces/measured/rank_words.h"
 #include "traces/measured/timer_log.h"
 #include "traces/text/wording.h"
 
@@ -145,10 +146,21 @@ std::vector<std::string> find_folders_of_traces(const std::string& folder) {
   return found;
 }
 
+/// Whether folders differ in the rank alone that their names state: "rank_0", "rank_1".
+bool are_of_ranks(const std::vector<std::string>& folders) {
+  return std::all_of(folders.begin(), folders.end(), [](const std::string& folder) {
+    const auto number = traces::find_rank_number(fs::path(folder).filename().string());
+    return number && (number->is_rank || number->is_device);
+  });
+}
+
 [[noreturn]] void refuse_empty_folder(const std::string& folder) {
   const std::vector<std::string> inner = find_folders_of_traces(folder);
   std::string advice = "give the folder of the files itself";
-  if (!inner.empty())
+  if (inner.size() > 1 && are_of_ranks(inner))
+    advice = fmt::format("there are files like traces in {}: give all: {}", name_some(inner),
+                         (fs::path(folder) / "*" / "*").string());
+  else if (!inner.empty())
     advice = fmt::format("there are files like traces in {}: give {}", name_some(inner),
                          inner.size() == 1 ? "that" : "one of them");
   throw Error(
@@ -184,7 +196,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   const std::vector<std::string> files = list_files(folder);
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, {});
   for (std::size_t at = 0; at < files.size(); ++at) {
     if (outcomes[at].failed) {
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
@@ -230,7 +242,7 @@ bool has_trace_ending(const std::string& path) {
 }
 
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
-                                  const std::string& rules_file) {
+                                  const std::string& rules_file, const StreamTexts& streams) {
   traces::NameRules rules;
   if (!rules_file.empty())
     rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);
@@ -243,7 +255,7 @@ traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
   std::vector<std::string> files;
   std::copy_if(paths.begin(), paths.end(), std::back_inserter(files),
                [&](const std::string& path) { return !is_folder(path); });
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules);
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, streams);
   std::size_t next = 0;
   for (const std::string& path : paths) {
     if (is_folder(path)) {

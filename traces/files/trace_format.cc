@@ -33,17 +33,20 @@ std::string first_bytes(const std::string& path) {
   return {bytes.data(), static_cast<std::size_t>(file.gcount())};
 }
 
-std::set<std::int32_t> known_ranks(const ObservedTrace& trace) {
-  std::set<std::int32_t> ranks;
+/// The ranks of a trace that are no numbers of processes; tensor-parallel ranks are others.
+using KnownRanks = std::set<std::pair<std::int32_t, std::optional<std::int32_t>>>;
+
+KnownRanks known_ranks(const ObservedTrace& trace) {
+  KnownRanks ranks;
   for (const Recorder& recorder : trace.recorders)
     // Every file may count its processes for itself.
-    if (recorder.rank && !recorder.is_process) ranks.insert(*recorder.rank);
+    if (recorder.rank && !recorder.is_process) ranks.emplace(*recorder.rank, recorder.tensor);
   return ranks;
 }
 
 bool share_ranks(const ObservedTrace& left, const ObservedTrace& right) {
-  const std::set<std::int32_t> ranks = known_ranks(left);
-  for (const std::int32_t rank : known_ranks(right))
+  const KnownRanks ranks = known_ranks(left);
+  for (const auto& rank : known_ranks(right))
     if (ranks.contains(rank)) return true;
   return false;
 }
@@ -139,6 +142,11 @@ ObservedTrace parse_trace(const TraceInput& input) {
     if (format.recognize(input.text)) return format.read(input);
     readable += (readable.empty() ? "" : ", ") + format.name;
   }
+  constexpr char kFirstPacket = '\x0a';  // of Perfetto's messages, which may contain zeros
+  if (input.text.front() == kFirstPacket && input.text.find('\0') != input.text.npos)
+    throw NoPipeline(input.path +
+                     " looks like a trace of Perfetto, a format that is written and not read; give "
+                     "what `save` writes of the same step, or Chrome json");
   throw NoPipeline(
       fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
 }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim/ir/registry.h"
@@ -15,6 +14,7 @@
 #include "sim/ir/valid_schedule.h"
 #include "traces/files/device_place.h"
 #include "traces/files/observed_activity.h"
+#include "traces/files/recorder.h"
 #include "traces/files/step_facts.h"
 #include "traces/files/trace_source.h"
 
@@ -28,25 +28,10 @@ struct MeasuredStep {
   Timeline timeline = {};
   std::int32_t replica = 0;         ///< which of several equal pipelines (data parallelism)
   std::int64_t number = 0;          ///< of the step, as the trace numbers it
+  bool may_mix_steps = false;       ///< nothing states which ops are its, and other steps lack some
   std::optional<Nanos> begin = {};  ///< of its first op, by the clock of all steps; empty: unknown
   StepFacts facts = {};             ///< where a file of ours has them
   std::vector<std::int32_t> missing_ranks = {};  ///< without a trace: their ops are stand-ins
-};
-
-/// A recorder of ops: one rank of a pipeline.
-struct Recorder {
-  std::string where;                 ///< for messages: "rank1.json"
-  std::optional<std::int32_t> rank;  ///< its place in the pipeline, where the file says it
-  std::string host = {};             ///< the machine, whose ranks share one clock; empty: unknown
-  bool has_replica = false;          ///< the file states the `replica` of its ops
-  bool is_by_job_rank = false;       ///< ... as the first rank in the job of its pipeline
-  std::optional<std::int32_t> data_rank = {};  ///< its place in a group of data-parallel ranks
-  std::int64_t peers = 0;      ///< ranks of its pipeline, or of the job without replica; 0: unknown
-  std::int64_t replicas = 0;   ///< pipelines of the job, at least; 0: unknown
-  std::int64_t outsiders = 0;  ///< ranks outside of its pipeline that are in no known group
-  bool is_process = false;     ///< `rank` is the number of a process, which may be any
-  bool is_thread = false;      ///< it is a thread, which may be a part of a rank
-  std::string process = {};    ///< its number on the host, where `rank` is certain; empty: unknown
 };
 
 /// One op or message as a trace records it.
@@ -56,6 +41,7 @@ struct ObservedOp {
   std::int32_t replica = 0;   ///< which of several equal pipelines (data parallelism)
   std::int64_t step = 0;
   std::optional<std::int64_t> mark = {};  ///< the step that a range around it states
+  bool step_is_counted = false;           ///< no name, argument or range states `step`
   bool has_step = true;  ///< false: the step follows from the order, as op.microbatch counts on
   std::optional<std::int32_t> chunk;  ///< where the trace gives this instead of op.stage
   bool chunk_is_assumed = false;      ///< it is 0, although the rank may run several
@@ -102,8 +88,7 @@ struct TraceFormat {
   std::vector<std::string> aliases;
   std::string summary;
   std::function<bool(std::string_view first_bytes)> recognize;
-  /// Throws Error with the place of the first fault, or with what the file has instead of a
-  /// pipeline's ops.
+  /// Throws Error with the place of the first fault, or with what the file has instead of ops.
   std::function<ObservedTrace(const TraceInput& input)> read;
 };
 

@@ -22,6 +22,11 @@ struct TraceSource {
   bool has_true_zeros = false;
   /// Every file numbers its processes anew, so that the same number says nothing across files.
   bool numbers_files_apart = false;
+  /// Activities are slices of any purpose, as initialization or an evaluation, which need not be
+  /// part of a step.
+  bool has_any_slices = false;
+  /// Times are microseconds by the format, and programs may write another unit.
+  bool has_micros = false;
 };
 
 }  // namespace bubblescope::traces

@@ -18,15 +18,21 @@
 #include "traces/measured/empty_ops.h"
 #include "traces/measured/expect_one_run.h"
 #include "traces/measured/group_steps.h"
+#include "traces/measured/microbatch_gaps.h"
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/missing_neighbours.h"
 #include "traces/measured/missing_ranks.h"
+#include "traces/measured/open_chunks.h"
 #include "traces/measured/outer_activities.h"
 #include "traces/measured/rank_clocks.h"
+#include "traces/measured/replica_ranks.h"
 #include "traces/measured/replica_starts.h"
+#include "traces/measured/running_microbatches.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/stray_work.h"
+#include "traces/measured/tensor_peers.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -62,6 +68,13 @@ void add_sentence(std::vector<std::string>& sentences, std::optional<std::string
   if (sentence) sentences.push_back(*std::move(sentence));
 }
 
+/// The sentence behind the label of its step, if there is one.
+std::optional<std::string> with_label(const std::string& label,
+                                      std::optional<std::string> sentence) {
+  if (!sentence || label.empty()) return sentence;
+  return label + ": " + *sentence;
+}
+
 Remarks with_first_doubt(Remarks remarks, const std::string& doubt) {
   if (!doubt.empty()) remarks.doubts.insert(remarks.doubts.begin(), doubt);
   return remarks;
@@ -77,12 +90,17 @@ struct PlacedOps {
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
-  trace = place_activities(split_steps(use_step_marks(std::move(trace))));
+  trace = split_running_microbatches(split_steps(use_step_marks(std::move(trace))));
+  add_sentence(trace.remarks.faults, describe_stray_work(trace));
+  trace = place_activities(std::move(trace));
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
+  if (trace.source.has_any_slices && !ranked.has_assigned)
+    add_sentence(trace.remarks.faults, describe_open_chunks(trace, numbers.of_recorder));
   expect_one_run(trace, numbers);
-  expect_replicas_together(trace);
+  if (const std::optional<std::string> apart = expect_replicas_together(trace))
+    trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);
   std::map<StepKey, StepOps> steps = group_by_step(std::exchange(trace.ops, {}), numbers);
   if (steps.empty())
     throw Error(trace.recorders.front().where +
@@ -102,12 +120,14 @@ PlacedOps without_incomplete_replicas(PlacedOps placed) {
 
 /// Sentences and corrections that came up on the way from ops to steps, for gather_remarks().
 struct Findings {
-  std::vector<std::string> left_out = {};       ///< steps
+  std::vector<std::string> left_out = {};                ///< steps
+  std::optional<std::string> missing_microbatches = {};  ///< of the first step that lacks any
   std::optional<std::string> unrun_stage = {};  ///< a message with a stage that no trace runs
   std::vector<std::string> clocks = {};         ///< how they were corrected
   std::optional<std::string> large_shift = {};  ///< of a clock
   std::optional<std::string> missing_neighbour = {};
   std::optional<std::string> empty_op = {};
+  std::optional<std::string> short_ops = {};
   Corrections corrections = {};  ///< in all steps, also in those that are left out
 };
 
@@ -124,6 +144,8 @@ Remarks gather_remarks(Remarks remarks, const Findings& found,
   add_sentence(remarks.doubts, found.large_shift);
   add_sentence(remarks.doubts, found.missing_neighbour);
   add_sentence(remarks.doubts, found.empty_op);
+  add_sentence(remarks.doubts, found.short_ops);
+  add_sentence(remarks.faults, found.missing_microbatches);
   if (missing_ranks)
     remarks.faults.insert(remarks.faults.begin(), describe_report_of_some(*missing_ranks));
   else if (found.unrun_stage)
@@ -146,10 +168,15 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
   OrderedSteps ordered;
   for (auto& [key, ops] : steps) {
     if (ops.computes.size() != whole) continue;
-    DraftStep draft = order_step(trace, labels.of_step(key), std::move(ops), ranks);
+    const std::string label = labels.of_step(key);
+    if (!ordered.found.missing_microbatches)
+      ordered.found.missing_microbatches = with_label(label, describe_missing_microbatches(ops));
+    DraftStep draft = order_step(trace, label, std::move(ops), ranks);
     ordered.found.corrections.add(draft.corrections);
     ordered.drafts.emplace(key, std::move(draft));
   }
+  if (ordered.drafts.size() == steps.size())  // no step lacks ops that another may have
+    for (auto& [_, draft] : ordered.drafts) draft.step.may_mix_steps = false;
   const DraftStep& first = ordered.drafts.begin()->second;
   const std::vector<std::int32_t> missing = first.step.missing_ranks;
   std::erase_if(ordered.drafts,
@@ -190,6 +217,7 @@ Findings with_times(Findings found, const std::vector<MeasuredStep>& steps,
                     const PlacedOps& placed) {
   if (placed.has_assigned_ranks) found.missing_neighbour = describe_missing_neighbours(steps);
   if (!placed.trace.source.has_true_zeros) found.empty_op = describe_empty_op(steps);
+  if (placed.trace.source.has_micros) found.short_ops = describe_short_ops(steps);
   return found;
 }
 
@@ -262,6 +290,7 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
 /// Assembles single ops after the steps that are whole.
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
+  trace = number_within_replicas(without_tensor_peers(std::move(trace)));
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
   trace = without_replicas(std::move(trace), incomplete.numbers);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);

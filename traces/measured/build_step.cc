@@ -33,6 +33,22 @@ constexpr const char* kOnePipeline =
     "; do the ranks belong to one pipeline? Of a job with data-parallel or tensor-parallel ranks, "
     "give those of one pipeline, one rank per stage";
 
+/// The remedies where ranks or stages may be out of order because the trace leaves these open.
+std::string explain_order(const ObservedTrace& trace, const StepOps& ops) {
+  std::string remedies;
+  if (are_of_processes(trace.recorders))
+    remedies +=
+        "; nothing states the ranks, so the numbers of the processes gave their order: name "
+        "processes by their ranks, or give the ops args.pp_rank";
+  if (std::any_of(ops.computes.begin(), ops.computes.end(),
+                  [](const ObservedOp& observed) { return observed.chunk.value_or(0) > 0; }))
+    remedies +=
+        "; chunks count as placed in a loop over the ranks, or two of them in a V: where they are "
+        "placed otherwise, as in waves, state the stage of every op instead of its chunk (names "
+        "such as 5F0)";
+  return remedies;
+}
+
 bool earlier(const ObservedOp& left, const ObservedOp& right) {
   return std::tie(left.start, left.end) < std::tie(right.start, right.end);
 }
@@ -125,42 +141,68 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
   return cut;
 }
 
-/// Throws Error where an op runs twice: the step has several runs of the pipeline.
+/// Why a lane holds an op twice, at these places of it.
+const char* explain_repetition(const std::vector<ObservedOp>& lane, std::size_t first,
+                               std::size_t second) {
+  const auto holds = [](const ObservedOp& outer, const ObservedOp& inner) {
+    return outer.start <= inner.start && inner.end <= outer.end;
+  };
+  if (holds(lane[first], lane[second]) || holds(lane[second], lane[first]))
+    return "one slice of it lies within the other, so that slices of one op are nested; give only "
+           "the outer one the name or the arguments of an op";
+  if (second == first + 1)
+    return "several slices of it follow each other with no other op between them, as slices of "
+           "single layers do; give the whole op one slice";
+  return "the step has several runs of the pipeline, as accumulated gradients or an evaluation "
+         "have, and its report would be of neither; mark each as a step of its own "
+         "(profiler.step() after each)";
+}
+
+/// Throws Error where an op runs twice.
 void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
                          const std::string& where) {
   for (const std::vector<ObservedOp>& lane : lanes) {
-    std::set<std::string> seen;
-    for (const ObservedOp& observed : lane)
-      if (is_compute(observed.op.kind) && !seen.insert(to_string(observed.op)).second)
-        throw Error(fmt::format(
-            "{}: {} runs more than once in a step, so the step has several runs of the pipeline, "
-            "as accumulated gradients or an evaluation have, and its report would be of neither; "
-            "mark each as a step of its own (profiler.step() after each)",
-            where, to_string(observed.op)));
+    std::map<std::string, std::size_t> seen;
+    for (std::size_t at = 0; at < lane.size(); ++at) {
+      const auto [first, is_new] = seen.emplace(to_string(lane[at].op), at);
+      if (!is_new)
+        throw Error(fmt::format("{}: {} runs more than once in a step: {}", where, first->first,
+                                explain_repetition(lane, first->second, at)));
+    }
   }
 }
 
-ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes, const std::string& source,
-                       const std::string& where) {
-  expect_one_pipeline(lanes, where);
+/// Throws Error for the first problem of a step. The advice in it is for authors of schedules, and
+/// follows the first semicolon; a recording is mended by recording again.
+[[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
+                              const std::string& where) {
+  std::string known;
+  for (const std::string& doubt : trace.remarks.doubts) known += "; " + doubt;
+  throw Error(fmt::format(
+      "{}: this is not a complete step of a pipeline: {}: the recording begins or ends within the "
+      "step, or lacks ops of it or the launches that show when they ran; record whole steps{}",
+      where, problem.message.substr(0, problem.message.find(';')), known));
+}
+
+ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
+                       const ObservedTrace& trace, const std::string& where) {
   std::vector<RankOrder> lists;
   for (const std::vector<ObservedOp>& lane : lanes) {
     RankOrder& list = lists.emplace_back();
     for (const ObservedOp& observed : lane) list.push_back(observed.op);
   }
   Schedule schedule =
-      infer_schedule(source, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
+      infer_schedule(trace.source.name, std::move(lists), [&](std::int32_t rank, std::size_t cell) {
         return fmt::format("{}: rank {}, position {}", where, rank, cell);
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}", where,
-                            invalid->problems[0].message));
+    refuse_step(invalid->problems[0], trace, where);
   return std::get<ValidSchedule>(std::move(validated));
 }
 
 Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
-                       const std::string& where) {
+                       const std::string& remedies, const std::string& where) {
   // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
   // the backward.
   LowerOptions options;
@@ -168,8 +210,8 @@ Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
   std::variant<Program, Deadlock> lowered =
       has_late_results ? lower_with_late_results(schedule) : lower(schedule, options);
   if (const auto* deadlock = std::get_if<Deadlock>(&lowered))
-    throw Error(fmt::format("{}: no step can have run in this order, {}{}", where,
-                            to_string(*deadlock), kOnePipeline));
+    throw Error(fmt::format("{}: no step can have run in this order, {}{}{}", where,
+                            to_string(*deadlock), remedies, kOnePipeline));
   return std::get<Program>(std::move(lowered));
 }
 
@@ -187,16 +229,22 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   const std::string& file = trace.recorders.front().where;
   const std::string where = label.empty() ? file : file + ": " + label;
   std::stable_sort(ops.computes.begin(), ops.computes.end(), earlier);
+  const bool may_mix_steps =
+      std::any_of(ops.computes.begin(), ops.computes.end(),
+                  [](const ObservedOp& observed) { return observed.step_is_counted; });
   ops = number_microbatches(std::move(ops));
   const StagesByRank missing = find_unrecorded_stages(ops.computes, ranks);
   expect_ops_beside_messages(ops.messages, missing, where);
   const std::vector<ObservedOp> stand_ins = make_stand_ins(ops.computes, missing);
   ops.computes.insert(ops.computes.end(), stand_ins.begin(), stand_ins.end());
+  const std::string remedies = explain_order(trace, ops);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
+  expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
   CutLanes cut = cut_overlaps(std::move(lanes), where);
-  ValidSchedule schedule = order_of(cut.lanes, trace.source.name, where);
+  ValidSchedule schedule = order_of(cut.lanes, trace, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
+  draft.step.may_mix_steps = may_mix_steps;
   draft.messages = std::move(ops.messages);
   draft.corrections = std::move(cut.corrections);
   for (const auto& [rank, _] : missing) draft.step.missing_ranks.push_back(rank);
@@ -204,7 +252,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   draft.step.timeline.is_imported = true;
   draft.step.timeline.may_lack_messages = !trace.source.has_true_zeros;
   const bool has_late_results = sends_after_pairs(draft.lanes, draft.messages);
-  draft.step.program = lower_measured(draft.step.schedule, has_late_results, where);
+  draft.step.program = lower_measured(draft.step.schedule, has_late_results, remedies, where);
   draft.step.timeline = time_computes(draft);
   return draft;
 }

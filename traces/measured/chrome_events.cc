@@ -60,12 +60,7 @@ class EventReader : public JsonVisitor {
     return matters();
   }
   void visit_string(std::string_view value) override { scalar(value); }
-  void visit_number(std::string_view text) override {
-    if (!places_.empty() && places_.back() == Place::kEvent &&
-        (key_id_ == EventKey::kStart || key_id_ == EventKey::kDuration))
-      return take_time(text);
-    scalar(text);
-  }
+  void visit_number(std::string_view text) override { scalar(text); }
   void begin_object() override {
     expect_shallow();
     const Place place = places_.empty() ? Place::kRoot : inside(places_.back());
@@ -180,7 +175,7 @@ class EventReader : public JsonVisitor {
         event_.flow = parse_number<std::int64_t>(value).value_or(kNoNumber);
         break;
       case EventKey::kStart:
-      case EventKey::kDuration:
+      case EventKey::kDuration: take_time(value); break;  // a number, or one in quotes
       case EventKey::kArgs:
       case EventKey::kCorrelation:
       case EventKey::kRunningNumber:
@@ -193,6 +188,8 @@ class EventReader : public JsonVisitor {
       case EventKey::kChunk:
       case EventKey::kStage:
       case EventKey::kPipelineRank:
+      case EventKey::kReplica:
+      case EventKey::kTensorPeer:
       case EventKey::kRank:
       case EventKey::kSortIndex:
       case EventKey::kOther: break;
@@ -213,6 +210,8 @@ class EventReader : public JsonVisitor {
       case EventKey::kChunk: event_.slice.chunk = number(); break;
       case EventKey::kStage: event_.slice.stage = number(); break;
       case EventKey::kPipelineRank: event_.slice.pp_rank = number(); break;
+      case EventKey::kReplica: event_.slice.replica = number(); break;
+      case EventKey::kTensorPeer: event_.slice.tensor = number(); break;
       case EventKey::kRank: event_.slice.rank = number(); break;
       case EventKey::kSortIndex: event_.sort_index = number(); break;
       case EventKey::kCorrelation: event_.correlation = number().value_or(0); break;

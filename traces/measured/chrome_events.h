@@ -38,6 +38,8 @@ struct ChromeSlice {
   std::optional<std::int64_t> stage;        ///< args.stage
   std::optional<std::int64_t> pp_rank;      ///< args.pp_rank, or args.pp
   std::optional<std::int64_t> rank;         ///< args.rank
+  std::optional<std::int64_t> replica;      ///< args.dp_rank, args.replica and the like
+  std::optional<std::int64_t> tensor;       ///< args.tp_rank, args.tp and the like
   std::vector<std::string> arguments = {};  ///< those that rules use, in their order
   std::optional<NamedOp> ruled = {};        ///< by a rule that needs more than the name
 };
@@ -76,14 +78,15 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
-  std::vector<ChromeSlice> parts;                 ///< annotations such as attn(F)
-  std::vector<ChromeSlice> other_slices;          ///< no ops, but args.step names their step
+  std::vector<ChromeSlice> parts;         ///< annotations such as attn(F)
+  std::vector<ChromeSlice> other_slices;  ///< not ops, nor in a profile of PyTorch, nor ignored
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are not ops
   SeenNames names;                                ///< of annotations that are not ops
   std::int64_t negative_durations = 0;  ///< slices with a negative duration, which count as empty
+  std::map<std::string, std::int64_t> negative_by_process;
 };
 
 /// Returns the note on slices whose end is unknown (their duration is negative).

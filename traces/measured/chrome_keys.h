@@ -29,6 +29,8 @@ enum class EventKey : std::uint8_t {
   kChunk,
   kStage,
   kPipelineRank,
+  kReplica,
+  kTensorPeer,
   kRank,
   kSortIndex
 };
@@ -37,6 +39,17 @@ enum class EventKey : std::uint8_t {
 inline bool is_microbatch_key(std::string_view key) {
   return key == "mb_id" || key == "microbatch" || key == "micro_batch" || key == "micro-batch" ||
          key == "microbatch_id" || key == "micro_batch_id";
+}
+
+/// The place in a group of data-parallel ranks, whose pipelines are replicas.
+inline bool is_replica_key(std::string_view key) {
+  return key == "dp" || key == "dp_rank" || key == "dp_id" || key == "data_parallel_rank" ||
+         key == "replica" || key == "replica_id";
+}
+
+/// The place in a group of tensor-parallel ranks, which run the same ops at the same time.
+inline bool is_tensor_key(std::string_view key) {
+  return key == "tp" || key == "tp_rank" || key == "tp_id" || key == "tensor_parallel_rank";
 }
 
 /// Keys are compared for every value of a file, and most differ in their first letter.
@@ -54,9 +67,11 @@ inline EventKey key_of(std::string_view key) {
     case 'p':
       if (key == "pp" || key == "pp_rank") return EventKey::kPipelineRank;
       return key.size() == 2 ? is("ph", EventKey::kPhase) : is("pid", EventKey::kProcess);
-    case 'r': return is("rank", EventKey::kRank);
-    case 't': return key.size() == 2 ? is("ts", EventKey::kStart) : is("tid", EventKey::kThread);
-    case 'd': return is("dur", EventKey::kDuration);
+    case 'r': return is_replica_key(key) ? EventKey::kReplica : is("rank", EventKey::kRank);
+    case 't':
+      if (is_tensor_key(key)) return EventKey::kTensorPeer;
+      return key.size() == 2 ? is("ts", EventKey::kStart) : is("tid", EventKey::kThread);
+    case 'd': return is_replica_key(key) ? EventKey::kReplica : is("dur", EventKey::kDuration);
     case 'a': return is("args", EventKey::kArgs);
     case 'E': return is("Ev Idx", EventKey::kRunningNumber);
     case 'P':

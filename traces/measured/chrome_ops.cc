@@ -1,6 +1,8 @@
 // Combines names with arguments.
 #include "traces/measured/chrome_ops.h"
 
+#include <cstddef>
+
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -14,7 +16,14 @@ std::optional<NamedOp> find_by_word(const ChromeSlice& slice) {
   if (!kind) return {};
   NamedOp named{{}, false, false};
   named.op.kind = *kind;
+  named.may_be_input_grad = *kind == OpKind::kBackward;
   return named;
+}
+
+/// Whether a word names the slice as an op of this kind.
+bool is_by_word(const ChromeSlice& slice, const std::optional<NamedOp>& named, OpKind kind) {
+  return named && named->op.kind == kind && slice.op.empty() && !slice.ruled &&
+         parse_kind_word(slice.name) == kind;
 }
 
 }  // namespace
@@ -31,6 +40,25 @@ std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names) {
     named->has_stage = true;
   }
   return named;
+}
+
+std::vector<std::optional<NamedOp>> find_ops(ChromeEvents& events, NameMatcher& names) {
+  std::vector<std::optional<NamedOp>> found;
+  for (const ChromeSlice& slice : events.slices) found.push_back(find_op(slice, names));
+  std::size_t backwards = 0;
+  std::size_t weights = 0;
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    backwards += found[at] && gives_input_grad(found[at]->op.kind) ? 1 : 0;
+    weights += is_by_word(events.slices[at], found[at], OpKind::kWeightGrad) ? 1 : 0;
+  }
+  if (4 * weights >= 3 * backwards) return found;
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    const ChromeSlice& slice = events.slices[at];
+    if (!is_by_word(slice, found[at], OpKind::kWeightGrad)) continue;
+    events.other_slices.push_back(slice);
+    found[at].reset();
+  }
+  return found;
 }
 
 }  // namespace bubblescope::traces

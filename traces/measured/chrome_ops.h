@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/name_rules.h"
@@ -12,5 +13,10 @@ namespace bubblescope::traces {
 /// The op that a slice states by args.op or its name; or by a word for its kind and its arguments,
 /// as Megatron's `forward` with args.microbatch; nullopt where it states none.
 std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names);
+
+/// The ops of all slices, in their order. If words such as "dw" name much fewer weight gradients
+/// than there are backwards, these compute the gradients of weights as well, or not all of it is
+/// recorded: then what the words name is no op, and a copy of it is among the other slices.
+std::vector<std::optional<NamedOp>> find_ops(ChromeEvents& events, NameMatcher& names);
 
 }  // namespace bubblescope::traces

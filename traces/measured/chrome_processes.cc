@@ -23,7 +23,7 @@ bool have_distinct_ranks(const ProcessRanks& ranks) {
 ProcessRank rank_in(const std::string& name) {
   const std::optional<NamedNumber> found = find_rank_number(name);
   if (!found) return {};
-  return {found->number, found->is_rank};
+  return {found->number, found->is_rank, found->is_device};
 }
 
 /// By their names; without ranks where a process has none.
@@ -59,7 +59,7 @@ ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
   ProcessRanks ranks;
   for (const std::string& pid : pids)
     if (const auto found = find_rank_number(pid); found && (found->is_rank || found->is_device))
-      ranks[pid] = {found->number, found->is_rank};
+      ranks[pid] = {found->number, found->is_rank, found->is_device};
   if (ranks.size() == pids.size() && have_distinct_ranks(ranks)) return ranks;
   ranks.clear();
   for (const std::string& pid : pids) ranks[pid] = {parse_number<std::int32_t>(pid)};

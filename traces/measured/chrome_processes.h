@@ -15,6 +15,7 @@ namespace bubblescope::traces {
 struct ProcessRank {
   std::optional<std::int32_t> rank;
   bool is_stated = false;  ///< its name calls it a rank: "rank 3"
+  bool is_device = false;  ///< ... a device: "GPU 3"
 };
 
 /// The ranks of these processes: the numbers in all their names, if they differ; else their places

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +16,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/shape.h"
+#include "traces/measured/chrome_peers.h"
 #include "traces/measured/chrome_processes.h"
 #include "traces/measured/chrome_threads.h"
 
@@ -35,33 +38,57 @@ bool have_arguments(const std::vector<ChromeOp>& ops, bool of_pipeline) {
   });
 }
 
-/// By the ranks in arguments. Processes with the same rank of a pipeline are replicas.
+template <class Key, class Value>
+std::vector<Value> list_values(const std::map<Key, Value>& map) {
+  std::vector<Value> values;
+  for (const auto& [_, value] : map) values.push_back(value);
+  return values;
+}
+
+/// Counts the recorders of every rank, those of one number in their tensor-parallel groups, in the
+/// order of their processes.
+ChromeRanks count_pipelines(ChromeRanks ranks, const ChromeEvents& events,
+                            const std::map<PeerPlace, std::vector<std::int32_t>>& recorders) {
+  std::set<std::string> pids;
+  for (const auto& [place, _] : recorders) pids.insert(place.second);
+  const std::map<std::string, ProcessRank> numbers = rank_processes(events, pids);
+  using Place = std::tuple<std::int64_t, std::int32_t, std::string>;  // rank, number and process
+  std::map<Place, std::vector<std::int32_t>> ordered;
+  for (const auto& [place, own] : recorders)
+    ordered[{place.first, numbers.at(place.second).rank.value_or(0), place.second}] = own;
+  ranks.replica_of.resize(ranks.recorders.size());
+  std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> replicas;  // by rank and number
+  for (const auto& [place, own] : ordered)
+    for (const std::int32_t recorder : own) {
+      const auto at = static_cast<std::size_t>(recorder);
+      const std::int32_t tensor = ranks.recorders[at].tensor.value_or(0);
+      ranks.replica_of[at] = replicas[{std::get<0>(place), tensor}]++;
+    }
+  return ranks;
+}
+
+/// By the ranks in arguments. Processes with the same rank of a pipeline are replicas, and so are
+/// peers within one process, but for tensor-parallel ones.
 ChromeRanks rank_by_arguments(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
                               const std::string& file, bool of_pipeline) {
+  std::vector<PeerPlace> places;
+  for (const ChromeOp& op : ops)
+    places.emplace_back(*find_argument(*op.slice, of_pipeline),
+                        of_pipeline ? events.threads[op.slice->thread].process : std::string());
+  const std::vector<Peer> peers =
+      of_pipeline ? find_peers(ops, places) : std::vector<Peer>(ops.size());
   ChromeRanks ranks;
-  std::map<std::pair<std::int64_t, std::string>, std::int32_t> recorders;  // by rank and process
-  const auto process_of = [&](const ChromeOp& op) {
-    return of_pipeline ? events.threads[op.slice->thread].process : std::string();
-  };
-  for (const ChromeOp& op : ops) {
-    const std::int64_t rank = *find_argument(*op.slice, of_pipeline);
+  std::map<std::pair<PeerPlace, Peer>, std::int32_t> recorders;
+  for (std::size_t at = 0; at < ops.size(); ++at) {
     const auto [found, is_new] = recorders.emplace(
-        std::pair(rank, process_of(op)), static_cast<std::int32_t>(ranks.recorders.size()));
+        std::pair(places[at], peers[at]), static_cast<std::int32_t>(ranks.recorders.size()));
     ranks.recorder_of.push_back(found->second);
-    if (is_new) ranks.recorders.push_back({file, static_cast<std::int32_t>(rank)});
+    if (is_new) ranks.recorders.push_back({file, static_cast<std::int32_t>(places[at].first)});
   }
-  std::set<std::string> pids;
-  for (const auto& [key, _] : recorders) pids.insert(key.second);
-  using Place = std::tuple<std::int64_t, std::int32_t, std::string>;  // rank, number and process
-  std::map<Place, std::int32_t> ordered;
-  const std::map<std::string, ProcessRank> numbers = rank_processes(events, pids);
-  for (const auto& [key, recorder] : recorders)
-    ordered[{key.first, numbers.at(key.second).rank.value_or(0), key.second}] = recorder;
-  ranks.replica_of.resize(ranks.recorders.size());
-  std::map<std::int64_t, std::int32_t> replicas;  // by rank
-  for (const auto& [place, recorder] : ordered)
-    ranks.replica_of[static_cast<std::size_t>(recorder)] = replicas[std::get<0>(place)]++;
-  return ranks;
+  std::map<PeerPlace, std::vector<std::int32_t>> of_places;
+  for (const auto& [key, recorder] : recorders) of_places[key.first].push_back(recorder);
+  ranks = number_tensor_peers(std::move(ranks), ops, list_values(of_places));
+  return count_pipelines(std::move(ranks), events, of_places);
 }
 
 /// Every process is a rank.
@@ -83,20 +110,84 @@ ChromeRanks rank_by_processes(const ChromeEvents& events, const std::vector<Chro
     recorder.where = file;
     recorder.rank = number.rank;
     recorder.is_process = !number.is_stated;
+    recorder.is_device = number.is_device;
   }
   ranks.replica_of.resize(ranks.recorders.size());
   return ranks;
 }
 
+/// Ranks the ops of one pipeline, or of processes that are replicas.
+ChromeRanks rank_ops(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
+                     const std::string& file) {
+  for (const bool of_pipeline : {true, false})
+    if (have_arguments(ops, of_pipeline)) return rank_by_arguments(events, ops, file, of_pipeline);
+  std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file);
+  if (!ranks) ranks = rank_by_processes(events, ops, file);
+  return number_tensor_peers(*std::move(ranks), ops, {});
+}
+
+/// The ranks of a replica, and which ops are its own.
+struct RankedReplica {
+  ChromeRanks ranks;
+  std::vector<std::size_t> ops;
+};
+
+std::map<std::int32_t, RankedReplica> rank_replicas(const ChromeEvents& events,
+                                                    const std::vector<ChromeOp>& ops,
+                                                    const std::vector<std::int32_t>& replicas,
+                                                    const std::string& file) {
+  std::map<std::int32_t, RankedReplica> ranked;
+  for (std::size_t at = 0; at < ops.size(); ++at) ranked[replicas[at]].ops.push_back(at);
+  for (auto& [_, replica] : ranked) {
+    std::vector<ChromeOp> own;
+    for (const std::size_t at : replica.ops) own.push_back(ops[at]);
+    replica.ranks = rank_ops(events, own, file);
+    const bool are_places = have_arguments(own, true);
+    for (Recorder& recorder : replica.ranks.recorders) {
+      recorder.has_replica = true;
+      recorder.may_count_job = !are_places;
+    }
+  }
+  return ranked;
+}
+
+/// Joins the recorders of all replicas. Where several processes have the same rank of one, these
+/// are counted as replicas as well.
+ChromeRanks join_replicas(std::map<std::int32_t, RankedReplica> ranked, std::size_t ops,
+                          const std::string& file) {
+  std::int32_t peers = 1;
+  for (const auto& [_, replica] : ranked)
+    for (const std::int32_t peer : replica.ranks.replica_of) peers = std::max(peers, peer + 1);
+  ChromeRanks joined;
+  joined.recorder_of.resize(ops);
+  const auto move_all = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  for (auto& [number, replica] : ranked) {
+    ChromeRanks& own = replica.ranks;
+    const auto first = static_cast<std::int32_t>(joined.recorders.size());
+    for (std::size_t at = 0; at < replica.ops.size(); ++at)
+      joined.recorder_of[replica.ops[at]] = first + own.recorder_of[at];
+    for (const std::int32_t peer : own.replica_of)
+      joined.replica_of.push_back(number * peers + peer);
+    move_all(joined.recorders, own.recorders);
+    move_all(joined.remarks.notes, own.remarks.notes);
+    move_all(joined.remarks.doubts, own.remarks.doubts);
+  }
+  if (peers > 1)
+    joined.remarks.doubts.push_back(fmt::format(
+        "{}: up to {} processes state the same rank of the pipeline and the same args.dp_rank: "
+        "each counts as a replica of its own",
+        file, peers));
+  return joined;
+}
+
 }  // namespace
 
 ChromeRanks find_chrome_ranks(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
-                              const std::string& file) {
-  for (const bool of_pipeline : {true, false})
-    if (have_arguments(ops, of_pipeline)) return rank_by_arguments(events, ops, file, of_pipeline);
-  if (std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file))
-    return *std::move(ranks);
-  return rank_by_processes(events, ops, file);
+                              const std::vector<std::int32_t>& replicas, const std::string& file) {
+  if (replicas.empty()) return rank_ops(events, ops, file);
+  return join_replicas(rank_replicas(events, ops, replicas, file), ops.size(), file);
 }
 
 }  // namespace bubblescope::traces

@@ -1,10 +1,11 @@
 // Finds which rank of the pipeline ran each op of a Chrome trace, where neither the names of
 // threads nor rules say it.
 //
-// The best evidence decides: args.pp_rank or args.rank, if all ops have one. Else threads, if the
-// forwards of one process lie on several, because a rank runs its forwards on one thread: then each
-// is a rank. Else processes, in the order of the numbers in their names, of their sort_index, or of
-// their pids.
+// Where ops state their data-parallel replica (chrome_replicas.h), each has ranks of its own. In
+// each, the best evidence decides: args.pp_rank or args.rank, if all ops have one. Else threads, if
+// the forwards of one process lie on several, because a rank runs its forwards on one thread: then
+// each is a rank. Else processes, in the order of the numbers in their names, of their sort_index,
+// or of their pids. Several ranks of a process may have the same args.pp_rank: see chrome_peers.h.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,9 @@ struct ChromeRanks {
   Remarks remarks;
 };
 
-/// Throws Error where threads are ranks, but nothing says which rank ran an op, or whether they are
-/// ranks at all.
+/// `replicas` are those that the ops state; nothing if they do not. Throws Error where threads are
+/// ranks, but nothing says which rank ran an op, or whether they are ranks at all.
 ChromeRanks find_chrome_ranks(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
-                              const std::string& file);
+                              const std::vector<std::int32_t>& replicas, const std::string& file);
 
 }  // namespace bubblescope::traces

@@ -69,6 +69,7 @@ class ThreadRanks {
     for (const auto& [pid, threads] : processes_) {
       const Split one = judge(threads);
       if (one == Split::kUnclear) refuse_unclear(pid, threads);
+      if (one == Split::kNone && has_unnamed_parts(threads)) whole_.insert(pid);
       split = std::max(split, one);
     }
     if (split == Split::kNone) return {};
@@ -101,6 +102,14 @@ class ThreadRanks {
     for (const auto& [thread, ops] : threads)
       if (!ops.forwards.empty()) found.push_back(thread);
     return found;
+  }
+
+  /// Whether several threads run forwards, which are not all named after one rank.
+  bool has_unnamed_parts(const ThreadsOfProcess& threads) const {
+    const std::vector<std::uint32_t> forwards = forward_threads(threads);
+    return forwards.size() > 1 &&
+           !std::all_of(forwards.begin(), forwards.end(),
+                        [&](std::uint32_t thread) { return named_number(thread).has_value(); });
   }
 
   Split judge(const ThreadsOfProcess& threads) const {
@@ -181,6 +190,11 @@ class ThreadRanks {
     std::uint32_t thread = 0;
     bool is_stated = false;
     bool has_number = false;
+
+    /// Whether it is the rank of the thread before it, in order.
+    bool is_same_rank(const Place& before, bool is_whole) const {
+      return before.pid == pid && (is_whole || (has_number && before.number == number));
+    }
   };
 
   std::vector<Place> find_places() const {
@@ -217,16 +231,16 @@ class ThreadRanks {
     if (!keeps && std::all_of(places.begin(), places.end(), is_stated)) refuse_repeated(places);
     const Place* before = nullptr;
     for (const Place& place : places) {
-      const bool is_same = before != nullptr && place.has_number && before->pid == place.pid &&
-                           before->number == place.number;
-      if (!is_same) {
+      const bool is_whole = whole_.contains(place.pid);
+      if (before == nullptr || !place.is_same_rank(*before, is_whole)) {
         Recorder& recorder = ranks_.recorders.emplace_back();
         recorder.where = file_;
         recorder.rank =
             static_cast<std::int32_t>(keeps ? place.number : std::ssize(ranks_.recorders) - 1);
         recorder.is_process = !are_stated;
-        recorder.is_thread = !place.has_number;
-        labels_.push_back(label_of(place.thread));
+        recorder.is_device = keeps && !are_stated;
+        recorder.is_thread = !place.has_number && !is_whole;
+        labels_.push_back(is_whole ? "process " + place.pid : label_of(place.thread));
       }
       before = &place;
       const auto recorder = static_cast<std::int32_t>(ranks_.recorders.size()) - 1;
@@ -286,6 +300,12 @@ class ThreadRanks {
   }
 
   void describe(Split split) {
+    if (!whole_.empty())
+      ranks_.remarks.doubts.push_back(
+          fmt::format("{}: threads are ranks in some processes, but parts of one rank in process "
+                      "{}, where they share micro-batches or run a chunk each; the ranks are, in "
+                      "this order: {}",
+                      file_, list({whole_.begin(), whole_.end()}), list(labels_)));
     if (split == Split::kNamed)
       ranks_.remarks.notes.push_back(fmt::format(
           "{}: each thread counts as the rank that it is named after: {}", file_, list(labels_)));
@@ -301,6 +321,7 @@ class ThreadRanks {
   const std::vector<ChromeOp>& ops_;
   const std::string& file_;
   std::map<std::string, ThreadsOfProcess> processes_;
+  std::set<std::string> whole_;  ///< processes that are ranks, though several threads run forwards
   ChromeRanks ranks_;
   std::vector<std::string> labels_;                  ///< [recorder]
   std::map<std::uint32_t, std::int32_t> recorders_;  ///< by thread with forwards

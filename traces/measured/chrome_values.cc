@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "sim/ir/number.h"
 #include "traces/measured/chrome_events.h"
@@ -63,10 +67,22 @@ bool is_named_by_user(std::string_view category) {
 }
 
 std::string describe_left_out(const ChromeEvents& events) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::pair<std::string, std::int64_t>> shown(events.left_out.begin(),
+                                                          events.left_out.end());
+  if (shown.size() > kShown) {
+    std::stable_sort(shown.begin(), shown.end(), [](const auto& left, const auto& right) {
+      return left.second > right.second;
+    });
+    shown.resize(kShown);
+  }
   std::string text;
-  for (const auto& [category, count] : events.left_out)
+  for (const auto& [category, count] : shown)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
                         category.empty() ? "slices without category" : category);
+  if (events.left_out.size() > shown.size())
+    text +=
+        fmt::format(" and slices of {} other categories", events.left_out.size() - shown.size());
   return text;
 }
 

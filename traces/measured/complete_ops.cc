@@ -18,6 +18,7 @@
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/time_span.h"
+#include "traces/measured/usual_activities.h"
 
 namespace bubblescope::traces {
 
@@ -182,6 +183,7 @@ ObservedTrace place_activities(ObservedTrace trace) {
     const bool is_for_next = activity.name == kLoadingData && next != ops.end();
     activity.step = (is_for_next || next == ops.begin() ? *next : *std::prev(next))->step;
   }
+  if (trace.source.has_any_slices) trace = keep_usual_activities(std::move(trace));
   std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
     const auto step = steps.find({activity.recorder, activity.step});
     return !activity.has_step && (step == steps.end() || (activity.start >= step->second.start &&

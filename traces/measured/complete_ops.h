@@ -15,7 +15,8 @@ ObservedTrace split_steps(ObservedTrace trace);
 
 /// An activity without a step gets the step of the last op that its recorder started before it, or
 /// of the recorder's first op; loading data belongs to the next op's step. Activities between the
-/// first and the last op of their step are removed.
+/// first and the last op of their step are removed. Where the source says that activities may have
+/// any purpose, those are removed that are no usual part of a step (usual_activities.h).
 ObservedTrace place_activities(ObservedTrace trace);
 
 /// Assigns ranks to recorders if no op states its stage and no recorder its rank: by the number of

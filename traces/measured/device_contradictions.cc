@@ -11,6 +11,7 @@
 
 #include "sim/ir/quantile.h"
 #include "traces/measured/time_span.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 
@@ -36,8 +37,9 @@ struct LaunchedActivity {
 
 /// How an op uses its device.
 struct OpUse {
-  Nanos all = 0;   ///< from its first kernel to its last
-  Nanos idle = 0;  ///< without work that was launched
+  Nanos all = 0;      ///< from its first kernel to its last
+  Nanos idle = 0;     ///< without work that was launched
+  Nanos longest = 0;  ///< of the idle times
 
   double share() const { return static_cast<double>(idle) / static_cast<double>(all); }
 };
@@ -130,6 +132,7 @@ class DeviceCheck {
     std::map<std::int64_t, std::vector<OpUse>> alike;
     add_uses(alike);
     Nanos unusual = 0;
+    Nanos longest = 0;
     Nanos all = 0;
     for (const auto& [_, uses] : alike) {
       std::vector<double> shares;
@@ -139,15 +142,17 @@ class DeviceCheck {
       for (const OpUse& use : uses) {
         unusual += std::max<Nanos>(
             0, use.idle - static_cast<Nanos>(expected * static_cast<double>(use.all)));
+        longest = std::max(longest, use.longest);
         all += use.all;
       }
     }
     if (static_cast<double>(unusual) > kMaxIdle * static_cast<double>(all))
       found_.push_back(fmt::format(
-          "within ops, the device is idle for {:.1f} % of the time although kernels were "
-          "launched: kernels are missing, their times were changed, or the device ran something "
-          "else",
-          100.0 * static_cast<double>(unusual) / static_cast<double>(all)));
+          "within ops, launched kernels wait for {:.1f} % of the time while the file shows no "
+          "other "
+          "on the device, {} of it before one kernel: another process had the device, as where "
+          "ranks share it and take turns, or kernels are missing or have other times than they had",
+          100.0 * static_cast<double>(unusual) / static_cast<double>(all), format_time(longest)));
   }
 
   /// The time between the kernels of every op, by the op's class.
@@ -164,6 +169,7 @@ class DeviceCheck {
         if (end && last == op) {
           const Nanos ready = std::max(*end, activity.launch->call.end) + kMaxDelay;
           use.idle += std::max<Nanos>(0, span.start - ready);
+          use.longest = std::max(use.longest, span.start - ready);
           use.all += std::max<Nanos>(0, span.start - *end);
         }
         use.all += std::max<Nanos>(0, span.end - std::max(span.start, end.value_or(span.start)));

@@ -16,6 +16,8 @@ namespace {
 
 /// No micro-batch is that many times as short as the usual one.
 constexpr Nanos kTimesShorter = 100;
+/// To launch one kernel takes longer.
+constexpr Nanos kShortest = 2'000;
 
 template <class Visit>
 void for_each_recorded_op(std::span<const MeasuredStep> steps, Visit visit) {
@@ -50,6 +52,20 @@ std::optional<std::string> describe_empty_op(std::span<const MeasuredStep> steps
         to_text(usual));
   });
   return found;
+}
+
+std::optional<std::string> describe_short_ops(std::span<const MeasuredStep> steps) {
+  std::vector<Nanos> times;
+  for_each_recorded_op(
+      steps, [&](const MeasuredStep&, const Instruction&, Nanos time) { times.push_back(time); });
+  if (times.empty()) return {};
+  const Nanos median = quantile(std::move(times), 50);
+  if (median >= kShortest) return {};
+  return fmt::format(
+      "the median op takes {}, less than the launch of one kernel: times seem to be in another "
+      "unit "
+      "than microseconds, in which the format has them (\"ts\" and \"dur\")",
+      to_text(median));
 }
 
 }  // namespace bubblescope::traces

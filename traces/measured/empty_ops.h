@@ -13,4 +13,8 @@ namespace bubblescope::traces {
 /// its stage and kind; nullopt where there is none.
 std::optional<std::string> describe_empty_op(std::span<const MeasuredStep> steps);
 
+/// Says that the median op is shorter than any op of a pipeline takes on a device, so that times
+/// are of another unit than microseconds; nullopt where it is not.
+std::optional<std::string> describe_short_ops(std::span<const MeasuredStep> steps);
+
 }  // namespace bubblescope::traces

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <string_view>
 
 #include "sim/ir/error.h"
+#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/overlap_parts.h"
@@ -18,13 +20,21 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
+constexpr Nanos kNoStart =
+    std::numeric_limits<Nanos>::min();  ///< of a slice that began without one
+
+/// Such events have no thread, and may overlap.
+constexpr const char* kAsynchronous =
+    "asynchronous events (\"b\" and \"e\"), which are not read: write slices, \"X\" or \"B\" and "
+    "\"E\"";
 
 /// Adds what the end of a slice states and its begin does not.
 void add_arguments(ChromeSlice& slice, const ChromeSlice& end) {
   if (slice.op.empty()) slice.op = end.op;
   using Number = std::optional<std::int64_t> ChromeSlice::*;
-  for (const Number number : {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk,
-                              &ChromeSlice::stage, &ChromeSlice::pp_rank, &ChromeSlice::rank})
+  for (const Number number :
+       {&ChromeSlice::step, &ChromeSlice::microbatch, &ChromeSlice::chunk, &ChromeSlice::stage,
+        &ChromeSlice::pp_rank, &ChromeSlice::rank, &ChromeSlice::replica, &ChromeSlice::tensor})
     if (!(slice.*number)) slice.*number = end.*number;
   slice.arguments.resize(std::max(slice.arguments.size(), end.arguments.size()));
   for (std::size_t at = 0; at < end.arguments.size(); ++at)
@@ -46,6 +56,7 @@ void EventCollector::add(ReadEvent& event) {
   if (event.phase == "X") finish_slice(event);
   if (event.phase == "B") begin_slice(event);
   if (event.phase == "E") end_slice(event);
+  if (event.phase == "b") ++found_.left_out[kAsynchronous];
   if (event.slice.category == "fwdbwd" && event.phase == "s")
     record_activity(event, Activity::kGradientFlow, event.flow, 0);
   if (event.slice.category == "fwdbwd" && event.phase == "f")
@@ -57,6 +68,7 @@ void EventCollector::finish(Nanos base) {
   for (const auto& [thread, open] : open_)
     for (const ChromeSlice& slice : open)
       if (may_matter(slice)) ++found_.left_out["begun and never ended"];
+  if (found_.is_kineto) found_.other_slices.clear();  // those before its first own event
   constexpr Nanos kMaxBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kMaxBase) return;
   const auto shift = [base](auto& events) {
@@ -191,15 +203,23 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   return false;
 }
 
-/// Where a slice belongs that is not an op; null where none keeps it.
+/// Where a slice belongs that is not an op; null where none keeps it, as what rules ignore.
 std::vector<ChromeSlice>* EventCollector::find_other_place(const ChromeSlice& slice) {
-  if (slice.step) return &found_.other_slices;
-  return slice.category == "user_annotation" && is_part_name(slice.name) ? &found_.parts : nullptr;
+  if (names_.find(slice.name).is_ruled) return nullptr;
+  if (slice.category == "user_annotation" && is_part_name(slice.name)) return &found_.parts;
+  return found_.is_kineto ? nullptr : &found_.other_slices;
 }
 
 void EventCollector::count_left_out(const ChromeSlice& slice) {
   ++found_.left_out[slice.category];
   if (is_named_by_user(slice.category)) found_.names.add(slice.name);
+}
+
+/// Records a slice of two events that is not an op.
+void EventCollector::take_other(ChromeSlice slice, bool is_timed) {
+  count_left_out(slice);
+  std::vector<ChromeSlice>* const kept = is_timed ? find_other_place(slice) : nullptr;
+  if (kept != nullptr) kept->push_back(std::move(slice));
 }
 
 void EventCollector::finish_slice(ReadEvent& event) {
@@ -209,15 +229,20 @@ void EventCollector::finish_slice(ReadEvent& event) {
   if (is_open || is_other) note_activity(event);  // which no rule changes
   if (is_other) {
     count_left_out(event.slice);
-    if (std::vector<ChromeSlice>* const kept = find_other_place(event.slice))
-      keep_other_slice(event, *kept);
+    // Only ops, and what states its step, need a time.
+    const bool is_timed = event.start && event.duration;
+    std::vector<ChromeSlice>* const kept = find_other_place(event.slice);
+    if (kept != nullptr && (is_timed || event.slice.step)) keep_other_slice(event, *kept);
     return;
   }
   const Nanos start = time_in(event, event.start, "ts");
   event.slice.start = start;
   // Profilers write -1 for slices that had not ended, so their end is unknown.
   const Nanos duration = time_in(event, event.duration, "dur");
-  if (duration < 0) ++found_.negative_durations;
+  if (duration < 0) {
+    ++found_.negative_durations;
+    ++found_.negative_by_process[event.pid];
+  }
   event.slice.end = start + std::max<Nanos>(0, duration);
   keep(event, std::move(event.slice));
 }
@@ -237,6 +262,8 @@ void EventCollector::begin_slice(const ReadEvent& event) {
     open.back().start = *event.start;
   else if (may_matter(event.slice))
     time_in(event, event.start, "ts");
+  else
+    open.back().start = kNoStart;
 }
 
 /// An end without a name ends the slice that began last. Both may have arguments.
@@ -252,6 +279,8 @@ void EventCollector::end_slice(const ReadEvent& event) {
   ChromeSlice slice = std::move(*found);
   open.erase(std::next(found).base());
   --open_count_;
+  const bool is_timed = slice.start != kNoStart && event.start;
+  if (slice.start == kNoStart) slice.start = 0;
   slice.end = std::max(slice.start, event.start.value_or(slice.start));
   add_arguments(slice, event.slice);
   slice.thread = thread_of(event);
@@ -262,7 +291,7 @@ void EventCollector::end_slice(const ReadEvent& event) {
   else if (is_open || is_op(slice))
     keep(event, std::move(slice));
   else
-    count_left_out(slice);
+    take_other(std::move(slice), is_timed);
 }
 
 void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
@@ -276,10 +305,13 @@ void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
 Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,
                               const char* key) const {
   if (time) return *time;
-  throw Error(fmt::format(
-      "{}: the event {} {}; give it in microseconds", file_, quote(event.slice.name),
-      event.bad_time.empty() ? fmt::format("has no \"{}\"", key)
-                             : "has the time " + event.bad_time + ", which is out of range"));
+  std::string fault = fmt::format("has no \"{}\"", key);
+  if (parse_number<double>(event.bad_time))
+    fault = "has the time " + event.bad_time + ", which is out of range";
+  else if (!event.bad_time.empty())
+    fault = "has the time " + quote(event.bad_time) + ", which is not a number";
+  throw Error(fmt::format("{}: the event {} {}; give it in microseconds", file_,
+                          quote(event.slice.name), fault));
 }
 
 }  // namespace bubblescope::traces

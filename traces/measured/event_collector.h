@@ -41,6 +41,7 @@ class EventCollector {
   void record_step(const ChromeSlice& slice, std::optional<std::int64_t> number);
   std::vector<ChromeSlice>* find_other_place(const ChromeSlice& slice);
   void count_left_out(const ChromeSlice& slice);
+  void take_other(ChromeSlice slice, bool is_timed);
   void finish_slice(ReadEvent& event);
   void begin_slice(const ReadEvent& event);
   void end_slice(const ReadEvent& event);

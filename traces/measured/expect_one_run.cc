@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/measured/time_span.h"
@@ -63,7 +65,14 @@ void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
   }
 }
 
-void expect_replicas_together(const ObservedTrace& trace) {
+namespace {
+
+constexpr const char* kTwoRuns =
+    "pipelines that never run at the same time, so they are not data-parallel replicas but two "
+    "runs; ";
+
+/// Throws Error where replicas on one host never run at the same time.
+void expect_together_on_hosts(const ObservedTrace& trace) {
   struct Extent {
     TimeSpan times;
     std::int32_t recorder = 0;
@@ -81,12 +90,76 @@ void expect_replicas_together(const ObservedTrace& trace) {
     const Extent& left = one->second;
     const Extent& right = next->second;
     if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
-    throw Error(fmt::format(
-        "{} and {} are of pipelines that never run at the same time, so they are not data-parallel "
-        "replicas but two runs; give the traces of one run",
-        trace.recorders[static_cast<std::size_t>(left.recorder)].where,
-        trace.recorders[static_cast<std::size_t>(right.recorder)].where));
+    throw Error(fmt::format("{} and {} are of {}give the traces of one run",
+                            trace.recorders[static_cast<std::size_t>(left.recorder)].where,
+                            trace.recorders[static_cast<std::size_t>(right.recorder)].where,
+                            kTwoRuns));
   }
+}
+
+/// The ops of one replica.
+struct Run {
+  TimeSpan times;
+  std::int32_t replica = 0;
+  std::set<std::string> files = {};
+  bool is_stated = false;  ///< as a replica
+};
+
+std::map<std::int32_t, Run> find_runs(const ObservedTrace& trace) {
+  std::map<std::int32_t, Run> runs;
+  for (const ObservedOp& observed : trace.ops) {
+    const Recorder& recorder = trace.recorders[static_cast<std::size_t>(observed.recorder)];
+    Run& run = runs.emplace(observed.replica, Run{{observed.start, observed.end}, observed.replica})
+                   .first->second;
+    widen(run.times, observed);
+    run.files.insert(recorder.where);
+    run.is_stated = run.is_stated || recorder.has_replica;
+  }
+  return runs;
+}
+
+/// Whether a time counts from 1970, as all clocks of hosts do that tell the date.
+bool is_since_epoch(Nanos time) {
+  constexpr Nanos kIn2001 = 1'000'000'000'000'000'000;
+  constexpr Nanos kIn2096 = 4'000'000'000'000'000'000;
+  return time > kIn2001 && time < kIn2096;
+}
+
+/// Says that one run ends before the other one begins. Throws Error where their clocks show that
+/// they are no replicas.
+std::string judge_apart(const Run& before, const Run& after) {
+  constexpr Nanos kMaxApart = Nanos{60} * 1'000'000'000;  // of clocks that tell the date
+  const std::string& first = *before.files.begin();
+  const std::string& second = *after.files.begin();
+  const bool are_stated = before.is_stated || after.is_stated;
+  if (!are_stated && after.files.contains(first))
+    throw Error(
+        fmt::format("{} has {}give each run a file of its own, and one of them", first, kTwoRuns));
+  if (is_since_epoch(before.times.start) && is_since_epoch(after.times.start) &&
+      after.times.start - before.times.end > kMaxApart)
+    throw Error(
+        fmt::format("{} and {} are of {}give the traces of one run", first, second, kTwoRuns));
+  return fmt::format(
+      "replica {} ({}) ends before replica {} ({}) begins: unless their clocks differ, these are "
+      "two runs, and what is said of replicas is wrong; give the traces of one run",
+      before.replica, first, after.replica, second);
+}
+
+}  // namespace
+
+std::optional<std::string> expect_replicas_together(const ObservedTrace& trace) {
+  expect_together_on_hosts(trace);
+  std::vector<Run> runs;
+  for (auto& [_, run] : find_runs(trace)) runs.push_back(std::move(run));
+  std::stable_sort(runs.begin(), runs.end(), [](const Run& left, const Run& right) {
+    return left.times.start < right.times.start;
+  });
+  const Run* last = nullptr;
+  for (const Run& next : runs) {
+    if (last != nullptr && last->times.end <= next.times.start) return judge_apart(*last, next);
+    if (last == nullptr || last->times.end < next.times.end) last = &next;
+  }
+  return {};
 }
 
 }  // namespace bubblescope::traces

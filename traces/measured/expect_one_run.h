@@ -1,6 +1,9 @@
 // Refuses traces that one run of a job cannot have left.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "traces/files/trace_format.h"
 #include "traces/measured/rank_numbers.h"
 
@@ -13,7 +16,9 @@ void expect_times(const ObservedTrace& trace);
 /// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
 void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers);
 
-/// Throws Error where replicas of one host never run at the same time.
-void expect_replicas_together(const ObservedTrace& trace);
+/// Throws Error where replicas never run at the same time by one clock: that of their host or file,
+/// or clocks that tell the date. Returns a reservation where their clocks may differ; nullopt where
+/// they run together.
+std::optional<std::string> expect_replicas_together(const ObservedTrace& trace);
 
 }  // namespace bubblescope::traces

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "traces/measured/distinct_numbers.h"
+#include "traces/measured/rank_numbers.h"
 #include "traces/measured/rank_words.h"
 
 namespace bubblescope::traces {
@@ -29,11 +29,16 @@ std::set<std::string> files_of(const ObservedTrace& trace) {
   return files;
 }
 
-/// Whether every compute op states its stage.
-bool state_stages(const ObservedTrace& trace) {
-  return std::none_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
-    return is_compute(observed.op.kind) && observed.chunk;
-  });
+/// Whether the numbers of all processes are known and differ within the replicas that are stated.
+bool differ_within_replicas(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> replicas = find_replicas(trace);
+  std::set<std::pair<std::int32_t, std::int32_t>> numbers;
+  for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
+    const Recorder& recorder = trace.recorders[at];
+    const std::int32_t replica = recorder.has_replica ? replicas[at] : -1;
+    if (!recorder.rank || !numbers.emplace(replica, *recorder.rank).second) return false;
+  }
+  return true;
 }
 
 bool has_first(const std::vector<Recorder>& recorders) {
@@ -98,6 +103,7 @@ bool rank_by_files(ObservedTrace& trace, const std::set<std::string>& files) {
     const NamedNumber& named = ranks.at(recorder.where);
     recorder.rank = named.number;
     recorder.is_process = !named.is_rank;
+    recorder.is_device = named.is_device;
     ordered[named.number] = name_in(recorder.where);
   }
   constexpr std::size_t kShown = 4;
@@ -171,8 +177,7 @@ void rank_processes_of_files(ObservedTrace& trace, const std::set<std::string>& 
     refuse(trace, files.size(),
            "forwards lie on several threads of a process, and either these or the files may be the "
            "ranks");
-  const bool are_numbered =
-      are_distinct(trace.recorders, [](const Recorder& recorder) { return recorder.rank; });
+  const bool are_numbered = differ_within_replicas(trace);
   if (are_numbered && (has_first(trace.recorders) || state_stages(trace))) return;
   if (!state_stages(trace)) {
     if (rank_by_files(trace, files)) return;
@@ -207,9 +212,11 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
 void rank_lone_process(ObservedTrace& trace) {
   Recorder& only = trace.recorders.front();
   const std::optional<NamedNumber> named = find_rank_number(name_in(only.where));
-  if (!only.is_process || only.is_thread || !named || !named->is_rank || named->number == 0) return;
+  if (!only.is_process || only.is_thread || !named || named->number == 0) return;
+  if (!named->is_rank && !named->is_device) return;
   only.rank = named->number;
-  only.is_process = false;
+  only.is_process = !named->is_rank;
+  only.is_device = named->is_device;
 }
 
 }  // namespace

@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/replay.h"
+#include "traces/measured/trust.h"
+
 namespace bubblescope::traces {
 
 AssembledSteps without_steps(AssembledSteps read, const std::vector<std::int64_t>& numbers) {
@@ -72,6 +75,40 @@ AssembledSteps separate_partial_steps(AssembledSteps read) {
   read.remarks.left_out.push_back(
       fmt::format("left out: step{} {}, {} a replica", partial.size() > 1 ? "s" : "",
                   fmt::join(partial, ", "), partial.size() > 1 ? "which lack" : "which lacks"));
+  return read;
+}
+
+AssembledSteps separate_unexplained_steps(AssembledSteps read) {
+  if (!read.steps.front().missing_ranks.empty()) return read;  // a fault already
+  std::map<std::int64_t, double> errors;  // of the replica that replays the worst
+  for (const MeasuredStep& step : read.steps) {
+    double& error = errors[step.number];
+    if (step.may_mix_steps) error = std::max(error, replay_error(step.program, step.timeline));
+  }
+  std::vector<std::int64_t> unexplained;
+  double largest = 0;
+  for (const auto& [number, error] : errors) {
+    if (error < kMaxReplayError) continue;
+    unexplained.push_back(number);
+    largest = std::max(largest, error);
+  }
+  if (unexplained.empty() || unexplained.size() == errors.size()) return read;
+  const std::string why = fmt::format(
+      "a replay misses {} by up to {:.1f} %, ops of other steps are missing, and nothing states "
+      "which "
+      "ops {}, so that they may be of two steps; state the step of every op (args.step, or a range "
+      "around each step)",
+      unexplained.size() > 1 ? "them" : "it", 100 * largest,
+      unexplained.size() > 1 ? "are theirs" : "are its");
+  if (4 * unexplained.size() > errors.size()) {
+    read.remarks.faults.push_back(fmt::format("{} of {} steps are not explained by their ops: {}",
+                                              unexplained.size(), errors.size(), why));
+    return read;
+  }
+  read = without_steps(std::move(read), unexplained);
+  read.remarks.left_out.push_back(fmt::format("left out: step{} {}: {}",
+                                              unexplained.size() > 1 ? "s" : "",
+                                              fmt::join(unexplained, ", "), why));
   return read;
 }
 

@@ -21,4 +21,8 @@ AssembledSteps separate_incomplete_steps(AssembledSteps read);
 /// so that causes are sought in steps that have all of them.
 AssembledSteps separate_partial_steps(AssembledSteps read);
 
+/// Leaves out the steps that a replay of their own ops does not explain, where these may be of two
+/// steps. If they are more than a quarter of all, they stay, and are a fault.
+AssembledSteps separate_unexplained_steps(AssembledSteps read);
+
 }  // namespace bubblescope::traces

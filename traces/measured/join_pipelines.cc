@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <set>
@@ -17,6 +16,8 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/tensor_peers.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -101,19 +102,18 @@ std::vector<Place> find_places(const ObservedTrace& trace) {
 /// Whether two traces run every op at the same time, but for a hundredth of it. Clocks that are not
 /// shared may be apart.
 bool are_in_step(const Traced& left, const Traced& right, bool one_clock) {
-  constexpr Nanos kOfOp = 100;
   if (left.ops.size() != right.ops.size() || left.ops.empty()) return false;
   const Nanos apart =
       one_clock ? 0 : right.ops.begin()->second.first - left.ops.begin()->second.first;
+  std::vector<TimeSpan> spans;
+  std::vector<TimeSpan> others;
   for (const auto& [key, span] : left.ops) {
     const auto other = right.ops.find(key);
     if (other == right.ops.end()) return false;
-    const Nanos exact = (span.second - span.first) / kOfOp;
-    if (std::abs(span.first + apart - other->second.first) > exact ||
-        std::abs(span.second + apart - other->second.second) > exact)
-      return false;
+    spans.push_back({span.first, span.second});
+    others.push_back({other->second.first, other->second.second});
   }
-  return true;
+  return run_in_step(spans, others, apart);
 }
 
 /// Keeps the first of those that run in step.

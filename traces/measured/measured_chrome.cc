@@ -6,22 +6,24 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/chrome_activities.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
 #include "traces/measured/chrome_ranks.h"
+#include "traces/measured/chrome_replicas.h"
+#include "traces/measured/counted_steps.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
 #include "traces/measured/op_names.h"
-#include "traces/measured/open_chunks.h"
 #include "traces/measured/own_chrome.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/tensor_peers.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -74,21 +76,28 @@ class Reader {
             std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
-    for (const ChromeSlice& slice : events_.slices) {
-      const std::optional<NamedOp>& named = named_.emplace_back(find_op(slice, names));
+    named_ = find_ops(events_, names);
+    bool names_input_grads = false;  // then a backward beside them is a whole one
+    for (const std::optional<NamedOp>& named : named_) {
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
+      names_input_grads = names_input_grads || (named && named->op.kind == OpKind::kInputGrad);
     }
+    splits_backward_ = splits_backward_ && !names_input_grads;
   }
 
   ObservedTrace read() && {
-    trace_.source = {.name = "chrome", .has_only_sent_messages = true, .numbers_files_apart = true};
+    trace_.source = {.name = "chrome",
+                     .has_only_sent_messages = true,
+                     .numbers_files_apart = true,
+                     .has_any_slices = true,
+                     .has_micros = true};
     number_replicas();
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
-    for (const ChromeSlice& slice : events_.other_slices) add_activity(slice);
+    count_steps(trace_.ops, counted_);
+    add_activities();
     add_marks();
-    note_open_chunks();
     note_tensor_ranks();
     if (events_.negative_durations > 0) {
       trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
@@ -109,16 +118,24 @@ class Reader {
     for (const auto& [pid, _] : pids) replica_(pid.second);
   }
 
-  /// Finds the ranks of the ops that neither a thread's name nor a rule gives one.
+  /// Finds the replicas of the ops to which no thread's name gives one, and the ranks of those to
+  /// which no rule gives one either.
   void find_ranks() {
+    std::vector<ChromeOp> all;
+    for (std::size_t at = 0; at < named_.size(); ++at)
+      if (const ChromeSlice& slice = events_.slices[at]; named_[at] && !places_[slice.thread])
+        all.push_back({&slice, *named_[at]});
+    const std::vector<std::int32_t> replicas = find_stated_replicas(events_, all, file_);
     std::vector<ChromeOp> ops;
-    for (std::size_t at = 0; at < named_.size(); ++at) {
-      const ChromeSlice& slice = events_.slices[at];
-      if (!named_[at] || named_[at]->rank || places_[slice.thread]) continue;
-      ranked_[&slice] = ops.size();
-      ops.push_back({&slice, *named_[at]});
+    std::vector<std::int32_t> of_ops;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      if (!replicas.empty()) stated_[all[at].slice] = replicas[at];
+      if (all[at].named.rank) continue;
+      ranked_[all[at].slice] = ops.size();
+      ops.push_back(all[at]);
+      if (!replicas.empty()) of_ops.push_back(replicas[at]);
     }
-    ranks_ = find_chrome_ranks(events_, ops, file_);
+    ranks_ = find_chrome_ranks(events_, ops, of_ops, file_);
     trace_.remarks = ranks_.remarks;
   }
 
@@ -135,29 +152,69 @@ class Reader {
       observed.replica = replica_(events_.threads[slice.thread].process);
     else if (const auto ranked = ranked_.find(&slice); ranked != ranked_.end())
       observed.replica = ranks_.replica_of[ranks_.recorder_of[ranked->second]];
+    else if (const auto stated = stated_.find(&slice); stated != stated_.end())
+      observed.replica = stated->second;
     if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
     if (!named->has_microbatch) number(observed, slice);
-    observed.chunk_is_assumed =
-        observed.chunk && !named->chunk && !slice.chunk && !observed.numbered;
+    observed.chunk_is_assumed = observed.chunk && !named->chunk && !slice.chunk;
     observed.op.kind = kind_in_trace(*named, splits_backward_);
     std::optional<std::int64_t> step = named->step ? named->step : slice.step;
-    if (!step) step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+    states_steps_ = states_steps_ || step.has_value();
+    if (!step) {
+      step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+      uses_marks_ = uses_marks_ || step.has_value();
+    }
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
-    observed.step = step ? *step : occurrence(slice, observed);
+    observed.step = step.value_or(0);
+    if (!step) counted_.push_back(trace_.ops.size());
     shown_.emplace(events_.threads[slice.thread].process,
                    std::pair(observed.recorder, observed.replica));
+    activities_.add_op(slice, observed);
     trace_.ops.push_back(observed);
   }
 
   /// Adds work that belongs to a step but is not an op, on the ranks that are shown.
-  void add_activity(const ChromeSlice& slice) {
-    const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (!place || is_tensor_duplicate(slice)) return;
+  void add_activities() {
+    for (const ChromeSlice& slice : events_.other_slices)
+      if (places_[slice.thread] && slice.step && !is_tensor_duplicate(slice))
+        add_activity(activity_of(slice), slice);
+    for (const ChromeSlice* slice : list_outer_first(events_.other_slices)) {
+      if ((places_[slice->thread] && slice->step) || is_tensor_duplicate(*slice)) continue;
+      std::optional<ObservedActivity> activity = activities_.find(*slice);
+      if (activity && find_step(*activity, *slice)) add_activity(*std::move(activity), *slice);
+    }
+    if (activities_.lack_ranks())
+      trace_.remarks.doubts.push_back(fmt::format(
+          "{}: nothing says of which rank its slices are that are not ops, so the whole step may "
+          "be longer than the time of the pipeline's ops; state args.rank or args.pp_rank of all",
+          file_));
+  }
+
+  void add_activity(ObservedActivity activity, const ChromeSlice& slice) {
+    if (slice.chunk && *slice.chunk >= 0) activity.chunk = chunk_of(slice);
+    trace_.activities.push_back(std::move(activity));
+  }
+
+  /// The activity of a thread whose name states its rank, in the step that it states.
+  ObservedActivity activity_of(const ChromeSlice& slice) {
     const std::string& process = events_.threads[slice.thread].process;
     ObservedActivity activity{slice.name, recorder_of(slice), replica_(process), *slice.step,
                               false,      slice.start,        slice.end};
-    if (slice.chunk && *slice.chunk >= 0) activity.chunk = chunk_of(slice);
-    trace_.activities.push_back(std::move(activity));
+    activity.runs_between_ops = activities_.shares_thread(slice);
+    return activity;
+  }
+
+  /// Gives an activity its step, in the same way as ops; it follows from the ops around it if
+  /// nothing says it. False outside of all steps that are marked.
+  bool find_step(ObservedActivity& activity, const ChromeSlice& slice) {
+    std::optional<std::int64_t> step = states_steps_ ? slice.step : std::nullopt;
+    if (!step && uses_marks_) {
+      step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
+      if (!step) return false;
+    }
+    activity.has_step = step.has_value();
+    activity.step = step.value_or(0);
+    return true;
   }
 
   /// The steps that a process marks, or where it marks none, those of all.
@@ -208,11 +265,15 @@ class Reader {
     const std::optional<PipelinePlace>& place = places_[slice.thread];
     if (place) rank = place->pp;
     const std::int32_t found = rank ? 0 : ranks_.recorder_of[ranked_.at(&slice)];
-    const std::string key = rank ? fmt::format("PP {}", *rank) : fmt::format("{}", found);
+    const auto stated = stated_.find(&slice);
+    const std::int32_t replica = stated == stated_.end() ? -1 : stated->second;
+    const std::string key =
+        rank ? fmt::format("PP {} of {}", *rank, replica) : fmt::format("{}", found);
     if (!recorder_.has(key)) {
       Recorder recorder;
       recorder.where = file_;
       recorder.rank = rank;
+      recorder.has_replica = replica >= 0;
       trace_.recorders.push_back(rank ? recorder : ranks_.recorders[found]);
     }
     return recorder_(key);
@@ -231,35 +292,8 @@ class Reader {
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
   }
 
-  /// If no step is given, the n-th time that a thread runs an op is step n.
-  std::int64_t occurrence(const ChromeSlice& slice, const ObservedOp& observed) {
-    return occurrences_[{slice.thread, to_string(observed.op), observed.chunk.value_or(-1)}]++;
-  }
-
-  /// Ops without numbers may be of several stages per rank.
-  void note_open_chunks() {
-    std::map<std::int32_t, std::vector<const ObservedOp*>> by_rank;
-    for (const ObservedOp& observed : trace_.ops) {
-      const std::optional<std::int32_t>& rank = trace_.recorders[observed.recorder].rank;
-      if (!rank || observed.replica != 0) continue;
-      if (is_compute(observed.op.kind)) by_rank[*rank].push_back(&observed);
-    }
-    OpsOfRanks ranks;
-    for (auto& [_, ops] : by_rank) {
-      std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
-        return left->start < right->start;
-      });
-      ranks.push_back(std::move(ops));
-    }
-    if (ranks.size() < 2) return;
-    if (std::optional<std::string> open = describe_open_chunks(ranks, true))
-      trace_.remarks.faults.push_back(*std::move(open));
-  }
-
   void note_tensor_ranks() {
-    if (tensor_duplicate_)
-      trace_.remarks.notes.emplace_back(
-          "of tensor-parallel ranks, which run in lockstep, the first is shown");
+    if (tensor_duplicate_) trace_.remarks.notes.emplace_back(kFirstOfTensorRanks);
   }
 
   [[noreturn]] void refuse() const {
@@ -275,15 +309,19 @@ class Reader {
   std::vector<std::optional<NamedOp>> named_;  ///< [slice]
   ChromeRanks ranks_;
   std::unordered_map<const ChromeSlice*, std::size_t> ranked_;             ///< in `ranks_`
+  std::unordered_map<const ChromeSlice*, std::int32_t> stated_;            ///< replicas
   std::map<std::string, StepMarks> marks_;                                 ///< by process
   std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
+  ChromeActivities activities_{events_};
   bool splits_backward_ = false;
+  bool states_steps_ = false;
+  bool uses_marks_ = false;  ///< for steps that nothing states
   bool tensor_duplicate_ = false;
   Numbering<std::string> recorder_;
   Numbering<std::string> replica_;
-  std::map<std::tuple<std::uint32_t, std::string, std::int32_t>, std::int64_t> occurrences_;
+  std::vector<std::size_t> counted_;  ///< ops in `trace_` whose step nothing states
   ObservedTrace trace_;
 };
 

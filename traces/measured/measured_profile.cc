@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +25,37 @@ namespace bubblescope::traces {
 
 namespace {
 
+/// Says that no kernel is one of the posted messages, although there are kernels of the library
+/// that carries them.
+std::optional<std::string> describe_unknown_messages(const ChromeEvents& events) {
+  const auto count = [&](Activity activity) {
+    return std::count_if(
+        events.profiled.begin(), events.profiled.end(),
+        [activity](const ProfiledEvent& event) { return event.activity == activity; });
+  };
+  const auto posted = count(Activity::kSend) + count(Activity::kReceive);
+  if (posted == 0 || count(Activity::kMessageKernel) > 0 || count(Activity::kCollective) == 0)
+    return {};
+  return fmt::format(
+      "{} send(s) and receive(s) are posted, but no kernel is known as theirs: NCCL names such "
+      "kernels "
+      "SendRecv, and RCCL names all of its kernels alike (ncclDevKernel_Generic). When messages "
+      "were in transit is unknown, and counts as time that nothing explains",
+      posted);
+}
+
 /// Says what is wrong with the recording, and what is not in the trace.
 Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile) {
   Remarks remarks = found.remarks;
   std::vector<std::string> wrong = find_contradictions(profile.events, found.ranges);
   if (auto early = describe_early_end(profile.events, profile.marks, found.ops))
     wrong.insert(wrong.begin(), *std::move(early));
+  if (auto unknown = describe_unknown_messages(profile.events))
+    wrong.insert(wrong.begin(), *std::move(unknown));
   for (const std::string& text : wrong) remarks.doubts.push_back(profile.file + ": " + text);
   if (profile.events.negative_durations > 0) {
-    remarks.doubts.push_back(describe_negative_durations(profile.events.negative_durations));
+    remarks.doubts.push_back(profile.file + ": " +
+                             describe_negative_durations(profile.events.negative_durations));
     remarks.notes.push_back(remarks.doubts.back());
   }
   if (found.outside_marks > 0)

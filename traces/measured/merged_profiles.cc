@@ -46,11 +46,13 @@ std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::stri
     own.left_out = events.left_out;
     own.names = events.names;
     own.numbers = events.numbers_by_process[pid];
+    own.negative_durations = events.negative_by_process[pid];
     const ProcessRank& rank = ranks.at(pid);
     if (rank.is_stated) own.distributed_rank = rank.rank;
     own.profiled = take_from(events.profiled, events, pid);
     own.slices = take_from(events.slices, events, pid);
     own.parts = take_from(events.parts, events, pid);
+    own.other_slices = take_from(events.other_slices, events, pid);
   }
   if (!events.profiled.empty() || !events.slices.empty())
     throw Error(

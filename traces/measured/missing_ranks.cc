@@ -11,55 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "traces/measured/kept_recorders.h"
+#include "traces/measured/number_ranges.h"
 #include "traces/measured/rank_numbers.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-/// Numbers in ascending order as ranges: "0 to 2, 5".
-class Ranges {
- public:
-  void add(std::int64_t first, std::int64_t last) {
-    if (first > last) return;
-    if (!ranges_.empty() && ranges_.back().second + 1 == first)
-      ranges_.back().second = last;
-    else
-      ranges_.emplace_back(first, last);
-  }
-
-  bool empty() const { return ranges_.empty(); }
-  std::int64_t count() const {
-    std::int64_t count = 0;
-    for (const auto& [first, last] : ranges_) count += last - first + 1;
-    return count;
-  }
-  bool are_several() const {
-    return ranges_.size() > 1 || (!empty() && ranges_[0].first < ranges_[0].second);
-  }
-
-  std::string text() const {
-    constexpr std::size_t kMaxRanges = 8;
-    std::vector<std::string> words;
-    for (const auto& [first, last] : ranges_) {
-      if (words.size() == kMaxRanges) {
-        words.emplace_back("...");
-        break;
-      }
-      const char* const between = first + 1 == last ? ", " : " to ";
-      words.push_back(fmt::format("{}", first));
-      if (first < last) words.back() += fmt::format("{}{}", between, last);
-    }
-    return fmt::format("{}", fmt::join(words, ", "));
-  }
-
- private:
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
-};
-
 struct GivenAndMissing {
-  Ranges given;
-  Ranges missing;
+  NumberRanges given;
+  NumberRanges missing;
 };
 
 /// Divides 0 .. count-1 into the numbers that are in the set and the others. Files may state ranks
@@ -86,9 +48,7 @@ struct Known {
 
 /// By the replica that files state; -1 for the others.
 std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
-  std::vector<std::int32_t> replica(trace.recorders.size(), 0);
-  for (const ObservedOp& observed : trace.ops)
-    replica[static_cast<std::size_t>(observed.recorder)] = observed.replica;
+  const std::vector<std::int32_t> replica = find_replicas(trace);
   std::map<std::int32_t, Known> all;
   for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
     const Recorder& recorder = trace.recorders[at];
@@ -109,7 +69,7 @@ std::string describe_untraced(std::int64_t untraced, const std::string& all) {
 }
 
 /// "2 of the 4 ranks of the job have no trace: 1, 3"
-std::string describe_untraced(const Ranges& untraced, const std::string& all) {
+std::string describe_untraced(const NumberRanges& untraced, const std::string& all) {
   return fmt::format("{}: {}", describe_untraced(untraced.count(), all), untraced.text());
 }
 
@@ -164,18 +124,22 @@ std::optional<std::string> describe_missing_stages(const ObservedTrace& trace) {
       run.are_several() ? "s" : "", run.text(), missing.text());
 }
 
+constexpr const char* kDevicesOfRanks =
+    ", by the numbers of their devices (if the pipeline runs on these devices alone, name them "
+    "after its ranks instead: 'rank 0' and so on)";
+
 /// Finds ranks that no trace is of although there is one of a later rank.
 std::optional<std::string> describe_missing_numbers(const ObservedTrace& trace) {
   if (!state_ranks(trace.recorders)) return {};
   std::set<std::int64_t> ranks;
   for (const Recorder& recorder : trace.recorders) ranks.insert(*recorder.rank);
-  const bool state_stages =
-      std::none_of(trace.ops.begin(), trace.ops.end(),
-                   [](const ObservedOp& observed) { return observed.chunk.has_value(); });
   const auto [given, missing] = divide(ranks, *ranks.rbegin() + 1);
-  if (state_stages || missing.empty()) return {};
-  return fmt::format("there are traces of rank{} {}, but none of {}",
-                     given.are_several() ? "s" : "", given.text(), missing.text());
+  if (state_stages(trace) || missing.empty()) return {};
+  const bool are_devices = std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                                       [](const Recorder& recorder) { return recorder.is_device; });
+  return fmt::format("there are traces of rank{} {}, but none of {}{}",
+                     given.are_several() ? "s" : "", given.text(), missing.text(),
+                     are_devices ? kDevicesOfRanks : "");
 }
 
 }  // namespace
@@ -188,23 +152,11 @@ std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace) {
 
 ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>& replicas) {
   if (replicas.empty()) return trace;
-  const auto is_of_them = [&](const auto& seen) { return replicas.contains(seen.replica); };
-  std::set<std::int32_t> removed;
+  std::vector<bool> is_kept(trace.recorders.size(), true);
   for (const ObservedOp& observed : trace.ops)
-    if (is_of_them(observed)) removed.insert(observed.recorder);
-  std::vector<std::int32_t> number_of;
-  std::vector<Recorder> kept;
-  for (std::int32_t at = 0; at < std::ssize(trace.recorders); ++at) {
-    number_of.push_back(static_cast<std::int32_t>(kept.size()));
-    if (!removed.contains(at)) kept.push_back(std::move(trace.recorders[at]));
-  }
-  trace.recorders = std::move(kept);
-  std::erase_if(trace.ops, is_of_them);
-  std::erase_if(trace.activities, is_of_them);
-  for (ObservedOp& observed : trace.ops) observed.recorder = number_of[observed.recorder];
-  for (ObservedActivity& activity : trace.activities)
-    activity.recorder = number_of[activity.recorder];
-  return trace;
+    if (replicas.contains(observed.replica))
+      is_kept[static_cast<std::size_t>(observed.recorder)] = false;
+  return keep_recorders(std::move(trace), is_kept);
 }
 
 IncompleteReplicas find_incomplete_replicas(const ObservedTrace& trace) {
@@ -288,7 +240,7 @@ std::string describe_refusal_of_some(const std::string& missing, const std::stri
 }
 
 std::string describe_stand_ins(const std::vector<std::int32_t>& ranks) {
-  Ranges missing;
+  NumberRanges missing;
   for (const std::int32_t rank : ranks) missing.add(rank, rank);
   return fmt::format("the trace{} of rank{} {} {} missing", missing.are_several() ? "s" : "",
                      missing.are_several() ? "s" : "", missing.text(),

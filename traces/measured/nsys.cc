@@ -243,6 +243,7 @@ class NsysReader {
     observed.chunk_is_assumed = range.named.may_have_chunk;
     observed.numbered = range.named.has_microbatch;
     observed.step = range.step;
+    observed.step_is_counted = range.step_is_counted;
     observed.has_step = range.has_step;
     observed.mark = range.mark;
     set_times(observed, range.host);

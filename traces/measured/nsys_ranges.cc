@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/measured/counted_steps.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -165,22 +167,14 @@ void count_unnumbered(std::vector<OpRange>& ops) {
 }
 
 bool count_occurrences(std::vector<OpRange>& ops) {
-  std::map<std::string, std::int64_t> times;
-  for (OpRange& op : ops) op.step = times[name_of(op)]++;
-  const bool all_equal = std::all_of(times.begin(), times.end(), [&](const auto& count) {
-    return count.second == times.begin()->second;
-  });
-  if (all_equal) return true;
-  std::set<std::string> in_step;
-  std::int64_t step = 0;
-  for (OpRange& op : ops) {
-    if (!in_step.insert(name_of(op)).second) {
-      in_step = {name_of(op)};
-      ++step;
-    }
-    op.step = step;
+  std::vector<CountedOp> named;
+  for (const OpRange& op : ops) named.push_back({name_of(op)});
+  const CountedSteps counted = count_steps(named);
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    ops[at].step = counted.step_of[at];
+    ops[at].step_is_counted = true;
   }
-  return are_whole_steps(ops);
+  return counted.are_even || are_whole_steps(ops);
 }
 
 std::vector<OpSpan> find_op_spans(const std::vector<OpRange>& ops) {

@@ -20,6 +20,7 @@ struct OpRange {
   std::optional<Op> second = {};  ///< the backward of a pair
   TimeSpan received = {};         ///< the call that received its input; empty where unknown
   std::int64_t step = 0;
+  bool step_is_counted = false;  ///< no name or range states `step`
   bool has_step = true;
   std::optional<std::int64_t> mark = {};  ///< the number of the step around it
 };
@@ -52,9 +53,8 @@ bool find_unnamed_backwards(const NsysRecording& recording, std::int64_t process
 /// Counts ops of a kind over the whole file; steps follow when all ranks are known.
 void count_unnumbered(std::vector<OpRange>& ops);
 
-/// The n-th time that an op runs is step n. Where some run more often than others, that would mix
-/// steps: then a step begins where one of its ops runs again, and unless all steps are whole, false
-/// is returned.
+/// Counts steps (counted_steps.h). Returns false where some ops run more often than others, unless
+/// all steps are whole.
 bool count_occurrences(std::vector<OpRange>& ops);
 
 /// The compute ops, by start. The steps of unnumbered ops are assigned later: until then, a step

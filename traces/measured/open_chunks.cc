@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <utility>
 
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/group_steps.h"
 
 namespace bubblescope::traces {
 
@@ -17,6 +20,9 @@ namespace {
 
 constexpr const char* kHint =
     ", which ops without numbers leave open; annotate them (tools/hooks/bubblescope_hooks.py)";
+constexpr const char* kHintOfNumbered =
+    ": then the numbers of ops count calls, not micro-batches; state the chunk of every op "
+    "(args.model_chunk), or its stage (args.stage)";
 
 using Ops = std::vector<const ObservedOp*>;
 
@@ -58,6 +64,18 @@ bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t max_warmup) {
   return true;
 }
 
+/// The first of the steps with the most ops, which is not cut.
+std::optional<StepKey> find_fullest_step(const ObservedTrace& trace) {
+  std::map<StepKey, std::size_t> counts;
+  for (const ObservedOp& observed : trace.ops)
+    if (is_compute(observed.op.kind)) ++counts[{observed.replica, observed.step}];
+  const auto fullest = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& left, const auto& right) { return left.second < right.second; });
+  if (fullest == counts.end()) return {};
+  return fullest->first;
+}
+
 }  // namespace
 
 std::int32_t count_warmup(const Ops& ops) {
@@ -72,10 +90,12 @@ std::int32_t count_warmup(const Ops& ops) {
 std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool share_one_clock) {
   OpsOfRanks steps;
   std::vector<std::int32_t> warmups;
+  bool are_numbered = false;
   for (const Ops& ops : ranks) {
     if (std::none_of(ops.begin(), ops.end(),
                      [](const ObservedOp* op) { return op->chunk_is_assumed; }))
       return {};
+    are_numbered = are_numbered || ops.front()->numbered;
     steps.push_back(first_step_of(ops));
     warmups.push_back(count_warmup(steps.back()));
   }
@@ -87,7 +107,8 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool sh
   if (!run_all_first && are_two_apart(warmups, max_warmup))
     return fmt::format(
         "the ranks run {} forwards before their first backward, as with several stages per rank{}",
-        fmt::join(warmups, ", "), kHint);
+        fmt::join(warmups, ", "), are_numbered ? kHintOfNumbered : kHint);
+  if (are_numbered) return {};
   if (!run_all_first || forwards % ranks.size() != 0 || forwards == ranks.size()) return {};
   const bool is_excluded =
       share_one_clock &&
@@ -98,6 +119,27 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool sh
       "every rank runs {} forwards before its first backward, with {} micro-batches in one stage "
       "per rank or {} in {} stages per rank{}",
       forwards, forwards, ranks.size(), forwards / ranks.size(), kHint);
+}
+
+std::optional<std::string> describe_open_chunks(const ObservedTrace& trace,
+                                                const std::vector<std::int32_t>& rank_of_recorder) {
+  const std::optional<StepKey> fullest = find_fullest_step(trace);
+  std::map<std::int32_t, Ops> by_rank;
+  for (const ObservedOp& observed : trace.ops)
+    if (is_compute(observed.op.kind) && StepKey(observed.replica, observed.step) == fullest)
+      by_rank[rank_of_recorder[static_cast<std::size_t>(observed.recorder)]].push_back(&observed);
+  if (by_rank.size() < 2) return {};
+  OpsOfRanks ranks;
+  for (auto& [_, ops] : by_rank) {
+    std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
+      return left->start < right->start;
+    });
+    ranks.push_back(std::move(ops));
+  }
+  const bool is_one_file = std::all_of(
+      trace.recorders.begin(), trace.recorders.end(),
+      [&](const Recorder& recorder) { return recorder.where == trace.recorders.front().where; });
+  return describe_open_chunks(ranks, is_one_file);
 }
 
 }  // namespace bubblescope::traces

@@ -145,6 +145,9 @@ class StepCounter {
     return occurrences_[{named.slice.thread, to_string(op)}]++;
   }
 
+  /// Whether nothing states the step that find() returned last.
+  bool has_counted() const { return !stated_ && marks_.marks().empty(); }
+
  private:
   const StepMarks& marks_;
   std::optional<std::int64_t> stated_;
@@ -208,6 +211,7 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
         break;
       }
       op.step = *step;
+      op.step_is_counted = steps.has_counted();
       found.ops.push_back(op);
       if (!is_compute(op.op.kind) || is_of_device(slice)) continue;
       if (std::exchange(is_first, false))

@@ -28,8 +28,17 @@ void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
     return std::any_of(events.profiled.begin(), events.profiled.end(),
                        [kind](const ProfiledEvent& event) { return event.activity == kind; });
   };
-  const bool marks_steps = has(Activity::kStep);
-  if (!marks_steps && has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive)))
+  const bool is_of_pipeline =
+      has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive));
+  if (is_of_pipeline && has(Activity::kStep) && !events.distributed_rank)
+    throw NoPipeline(fmt::format(
+        "{}: this trace of PyTorch's profiler names no op, so that its forwards and backwards are "
+        "those between its messages, but it lacks distributedInfo, which states the rank that they "
+        "are of: older releases of PyTorch do not write it, nor does a profiler that starts before "
+        "init_process_group(); record again so that it does, or annotate the ops ('PP:0F3', by "
+        "record_function)",
+        file));
+  if (is_of_pipeline && !has(Activity::kStep))
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op and marks no step (ProfilerStep#N), so "
         "that its forwards, backwards and messages cannot be divided into steps; call "

@@ -29,23 +29,38 @@ bool has_all(const std::vector<std::int32_t>& numbers) {
   return std::find(numbers.begin(), numbers.end(), kNone) == numbers.end();
 }
 
-/// The ranks that recorders state; kNone where one states none.
+/// The ranks that recorders state; kNone where one states none, and for numbers of processes beside
+/// stages, which order ranks better.
 std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> stages = find_first_stages(trace);
+  if (are_of_processes(trace.recorders) && has_all(stages) && are_distinct(stages))
+    return std::vector<std::int32_t>(trace.recorders.size(), kNone);
   std::vector<std::int32_t> ranks;
   for (const Recorder& recorder : trace.recorders) ranks.push_back(recorder.rank.value_or(kNone));
   return ranks;
 }
 
+/// Whether no replica has a stage twice.
+bool differ_within(const std::vector<std::int32_t>& replicas,
+                   const std::vector<std::int32_t>& stages) {
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;
+  for (std::size_t at = 0; at < stages.size(); ++at)
+    if (!seen.emplace(replicas[at], stages[at]).second) return false;
+  return true;
+}
+
 /// Numbers without gaps. Stages place all traces if only some of them state their rank.
 RankNumbers number_without_gaps(const std::vector<std::int32_t>& stated,
-                                const std::vector<std::int32_t>& first_stage) {
+                                const std::vector<std::int32_t>& first_stage,
+                                const std::vector<std::int32_t>& replicas) {
   using Place = std::tuple<std::int32_t, std::int32_t, std::size_t>;
-  const bool by_stage = !has_all(stated) && are_distinct(first_stage) && has_all(first_stage);
+  const bool by_stage =
+      !has_all(stated) && differ_within(replicas, first_stage) && has_all(first_stage);
   std::vector<Place> places;
   for (std::size_t at = 0; at < stated.size(); ++at) {
     const std::int32_t rank = by_stage ? kNone : stated[at];
     const bool has_rank = rank != kNone;
-    places.push_back({rank, has_rank ? 0 : first_stage[at], has_rank ? 0 : at});
+    places.push_back({rank, has_rank ? 0 : first_stage[at], has_rank || by_stage ? 0 : at});
   }
   std::vector<Place> ordered = places;
   std::sort(ordered.begin(), ordered.end());
@@ -127,6 +142,12 @@ RankNumbers add_last_ranks(RankNumbers numbers, const std::vector<std::int32_t>&
 
 }  // namespace
 
+bool are_of_processes(const std::vector<Recorder>& recorders) {
+  return !state_ranks(recorders) &&
+         std::all_of(recorders.begin(), recorders.end(),
+                     [](const Recorder& recorder) { return recorder.is_process; });
+}
+
 std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks) {
   if (std::optional<StagesByRank> placed = place_regularly(known, ranks)) return placed;
   if (std::ssize(known) + 1 != ranks || !have_gaps(known)) return {};
@@ -144,16 +165,29 @@ std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::i
 bool state_ranks(const std::vector<Recorder>& recorders) {
   const auto states = [](const Recorder& recorder) { return recorder.rank.has_value(); };
   const auto is_certain = [](const Recorder& recorder) {
-    return !recorder.is_process || recorder.rank == 0;
+    return !recorder.is_process || recorder.is_device || recorder.rank == 0;
   };
   return std::all_of(recorders.begin(), recorders.end(), states) &&
          std::any_of(recorders.begin(), recorders.end(), is_certain);
 }
 
+bool state_stages(const ObservedTrace& trace) {
+  return std::none_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
+    return is_compute(observed.op.kind) && observed.chunk;
+  });
+}
+
+std::vector<std::int32_t> find_replicas(const ObservedTrace& trace) {
+  std::vector<std::int32_t> replicas(trace.recorders.size(), 0);
+  for (const ObservedOp& observed : trace.ops)
+    replicas[static_cast<std::size_t>(observed.recorder)] = observed.replica;
+  return replicas;
+}
+
 RankNumbers number_ranks(const ObservedTrace& trace) {
   const std::vector<std::int32_t> stated = find_stated_ranks(trace);
   const std::vector<std::int32_t> first_stage = find_first_stages(trace);
-  RankNumbers dense = number_without_gaps(stated, first_stage);
+  RankNumbers dense = number_without_gaps(stated, first_stage, find_replicas(trace));
   if (!has_all(first_stage)) {
     if (!state_ranks(trace.recorders)) return dense;
     const std::int32_t min_ranks = 1 + *std::max_element(stated.begin(), stated.end());

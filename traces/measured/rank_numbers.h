@@ -22,9 +22,15 @@ struct RankNumbers {
 /// where their stages are, where ops do not state theirs, or where files count them.
 RankNumbers number_ranks(const ObservedTrace& trace);
 
-/// Whether the ranks that all recorders state can be used as they are. Numbers of processes can if
-/// they begin with 0, which is not a process of a system.
+/// Whether the ranks that all recorders state can be used as they are. Numbers of devices can, and
+/// those of processes if they begin with 0, which is not a process of a system.
 bool state_ranks(const std::vector<Recorder>& recorders);
+
+/// Whether every compute op states its stage.
+bool state_stages(const ObservedTrace& trace);
+
+/// [recorder]: the replica of its ops; 0 without any.
+std::vector<std::int32_t> find_replicas(const ObservedTrace& trace);
 
 /// [rank]: the stages that it runs.
 using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
@@ -32,5 +38,9 @@ using StagesByRank = std::map<std::int32_t, std::set<std::int32_t>>;
 /// The stages of all ranks, given those of some: placed in a loop or in a V, or else with all that
 /// are left on the only rank that is missing. Empty where none of this fits.
 std::optional<StagesByRank> complete_placement(const StagesByRank& known, std::int32_t ranks);
+
+/// Whether the ranks that all recorders state are numbers of processes that cannot be used as they
+/// are. They order ranks only where stages do not.
+bool are_of_processes(const std::vector<Recorder>& recorders);
 
 }  // namespace bubblescope::traces

@@ -33,7 +33,7 @@ struct ReadEvent {
       text->clear();
     for (std::optional<std::int64_t>* number :
          {&slice.step, &slice.microbatch, &slice.chunk, &slice.stage, &slice.pp_rank, &slice.rank,
-          &slice.number, &sort_index, &peer})
+          &slice.replica, &slice.tensor, &slice.number, &sort_index, &peer})
       number->reset();
     slice.arguments.clear();
     correlation = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kMaxGroups = 10'000;
 constexpr std::size_t kShown = 8;
 constexpr std::size_t kMaxName = 200;
+constexpr const char* kOpenGroup = "$?";
 constexpr const char* kProfilerItself = "PyTorch Profiler (0)";  ///< the whole recording
 
 std::string lower(std::string_view text) {
@@ -87,14 +89,20 @@ const char* guess(const std::array<Guess, Count>& words, const std::string& text
   return found ? found->meaning : nullptr;
 }
 
-/// Letters that stand for a kind if they are all of a name before its first number: "b0".
-constexpr std::array<Guess, 5> kKindLetters{
-    {{"f", "F"}, {"b", "B"}, {"i", "I"}, {"w", "W"}, {"r", "R"}}};
+/// Letters that stand for a kind if they are all of a name before its first number: "b0". An "r" is
+/// rather that of a request or a rank.
+constexpr std::array<Guess, 4> kKindLetters{{{"f", "F"}, {"b", "B"}, {"i", "I"}, {"w", "W"}}};
+
+/// nullptr where no word says it.
+const char* guess_kind_by_word(const std::string& name) {
+  for (const Guess& word : kKindWords)
+    if (name.find(word.word) != name.npos) return word.meaning;
+  return nullptr;
+}
 
 /// nullptr where the name does not say it.
 const char* guess_kind(const std::string& name) {
-  for (const Guess& word : kKindWords)
-    if (name.find(word.word) != name.npos) return word.meaning;
+  if (const char* const kind = guess_kind_by_word(name)) return kind;
   const std::string first = name.substr(0, name.find_first_of("0123456789 _-:."));
   for (const Guess& letter : kKindLetters)
     if (first == letter.word && first.size() < name.size()) return letter.meaning;
@@ -112,8 +120,10 @@ bool is_communication(const std::string& name) {
 
 /// A name as a regular expression with a group for every number, and what the numbers mean.
 struct Pattern {
+  static constexpr int kOpen = 0;  ///< several groups may be it, so the user has to say which is
+
   std::string text;
-  std::vector<std::pair<std::string, int>> numbers;  ///< key and group
+  std::vector<std::pair<std::string, int>> numbers;  ///< key and group, or kOpen
 };
 
 /// The meaning of the number behind these letters; nullptr where they do not say it.
@@ -129,12 +139,14 @@ const char* guess_number(const std::string& before) {
   return nullptr;
 }
 
-/// The first number without a meaning is the micro-batch, if no other is.
+/// A number without a meaning is the micro-batch, if no other is: the one behind the word for the
+/// kind, or the only one.
 Pattern pattern_of(std::string_view name) {
   Pattern pattern;
   std::string before;
   int groups = 0;
-  int open = 0;  // the first number without a meaning
+  std::vector<int> open;  // without a meaning
+  std::optional<int> behind_kind;
   const auto is_taken = [&](const std::string& key) {
     return std::any_of(pattern.numbers.begin(), pattern.numbers.end(),
                        [&](const auto& number) { return number.first == key; });
@@ -150,16 +162,19 @@ Pattern pattern_of(std::string_view name) {
     while (at + 1 < name.size() && is_digit(name[at + 1])) ++at;
     pattern.text += "(\\d+)";
     ++groups;
-    const char* const meaning = guess_number(lower(before));
+    const std::string words = lower(before);
+    const char* const meaning = guess_number(words);
     if (meaning != nullptr && !is_taken(meaning)) pattern.numbers.emplace_back(meaning, groups);
-    if (meaning == nullptr && open == 0) open = groups;
+    if (meaning == nullptr) open.push_back(groups);
+    if (meaning == nullptr && guess_kind_by_word(words) != nullptr)
+      behind_kind = behind_kind.value_or(groups);
     before.clear();
   }
-  if (open > 0 && !is_taken("microbatch")) {
-    const auto next = std::find_if(pattern.numbers.begin(), pattern.numbers.end(),
-                                   [open](const auto& number) { return number.second > open; });
-    pattern.numbers.emplace(next, "microbatch", open);
-  }
+  if (open.empty() || is_taken("microbatch")) return pattern;
+  const int microbatch = behind_kind.value_or(open.size() == 1 ? open.front() : Pattern::kOpen);
+  const auto next = std::find_if(pattern.numbers.begin(), pattern.numbers.end(),
+                                 [&](const auto& number) { return number.second > microbatch; });
+  pattern.numbers.emplace(next, "microbatch", microbatch);
   return pattern;
 }
 
@@ -195,22 +210,30 @@ std::string SeenNames::describe() const {
     text += fmt::format("{}{} ({} like it)", at == 0 ? "" : ", ", quote(order[at]->example),
                         order[at]->count);
   if (order.size() > kShown) text += fmt::format(" and {} other(s)", order.size() - kShown);
-  // A name that speaks of a forward or a backward is the best example, if there is one.
-  const auto fits = [](const Group* group) {
-    const std::string name = lower(group->example);
-    return guess_kind(name) != nullptr && !is_communication(name);
-  };
-  auto best = std::find_if(order.begin(), order.end(), fits);
-  if (best == order.end())
-    best = std::find_if(order.begin(), order.end(), [](const Group* group) {
+  // Names that speak of a kind are the best examples, if there are any: one of each kind.
+  std::string rules;
+  for (const char* const kind : {"F", "B", "I", "W", "R"}) {
+    const auto of_kind = std::find_if(order.begin(), order.end(), [&](const Group* group) {
+      const char* const own = guess_kind(lower(group->example));
+      return own != nullptr && std::string_view(own) == kind && !is_communication(group->example);
+    });
+    if (of_kind != order.end())
+      rules += (rules.empty() ? "" : ", ") + suggest_rule((*of_kind)->example);
+  }
+  const bool has_kind = !rules.empty();
+  if (!has_kind) {
+    const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
              group->example != kProfilerItself;
     });
-  if (best == order.end()) return text;
-  const bool has_kind = guess_kind(lower((*best)->example)) != nullptr;
-  return text + "; a rule in `rules` can say what they mean" +
-         (has_kind ? ": " : ", with F, B, I, W or R for their kind: ") +
-         suggest_rule((*best)->example);
+    if (other == order.end()) return text;
+    rules = suggest_rule((*other)->example);
+  }
+  text += "; a rule in `rules` can say what they mean";
+  if (!has_kind) text += ", with F, B, I, W or R for their kind";
+  if (rules.find(kOpenGroup) != rules.npos)
+    text += ", with the group of the micro-batch for " + std::string(kOpenGroup);
+  return text + ": " + rules;
 }
 
 std::string suggest_rule(std::string_view name) {
@@ -219,7 +242,8 @@ std::string suggest_rule(std::string_view name) {
   std::string rule;
   JsonWriter json(rule);
   json.begin_object().member("match", pattern.text).member("kind", kind ? kind : "?");
-  for (const auto& [key, group] : pattern.numbers) json.member(key, fmt::format("${}", group));
+  for (const auto& [key, group] : pattern.numbers)
+    json.member(key, group == Pattern::kOpen ? kOpenGroup : fmt::format("${}", group));
   json.end_object();
   return rule;
 }

@@ -2,10 +2,17 @@
 #include "traces/measured/separate_replicas.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
+#include <vector>
+
+#include "traces/measured/kept_recorders.h"
+#include "traces/measured/tensor_peers.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -24,6 +31,32 @@ std::optional<std::vector<Share>> shares_by_recorder(const ObservedTrace& trace)
     shares[observed.recorder].emplace(observed.op.stage, observed.op.microbatch);
   }
   return shares;
+}
+
+bool are_distinct(const std::vector<Share>& shares) {
+  return std::set<Share>(shares.begin(), shares.end()).size() == shares.size();
+}
+
+/// Keeps the first of the recorders with the same share that run in step, as tensor-parallel ranks
+/// do, if that leaves equally many of every share.
+ObservedTrace without_ranks_in_step(ObservedTrace trace, const std::vector<Share>& shares) {
+  const std::vector<std::vector<TimeSpan>> spans = list_spans(trace);
+  std::map<Share, std::vector<std::size_t>> kept;
+  std::vector<bool> is_kept;
+  for (std::size_t at = 0; at < shares.size(); ++at) {
+    std::vector<std::size_t>& others = kept[shares[at]];
+    is_kept.push_back(std::none_of(others.begin(), others.end(), [&](std::size_t other) {
+      return run_in_step(spans[other], spans[at], 0);
+    }));
+    if (is_kept.back()) others.push_back(at);
+  }
+  const std::size_t count = kept.begin()->second.size();
+  const bool are_even = std::all_of(kept.begin(), kept.end(), [count](const auto& of_share) {
+    return of_share.second.size() == count;
+  });
+  if (!are_even || kept.size() * count == shares.size()) return trace;
+  trace.remarks.notes.emplace_back(kFirstOfTensorRanks);
+  return keep_recorders(std::move(trace), is_kept);
 }
 
 /// The numbers of replicas, by the first rank in the job of each.
@@ -85,9 +118,11 @@ ObservedTrace number_replicas(ObservedTrace trace) {
 ObservedTrace separate_replicas(ObservedTrace trace) {
   const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return trace;
-  const auto shares = shares_by_recorder(trace);
-  if (!shares || std::set<Share>(shares->begin(), shares->end()).size() == shares->size())
-    return trace;
+  std::optional<std::vector<Share>> shares = shares_by_recorder(trace);
+  if (!shares || are_distinct(*shares)) return trace;
+  trace = without_ranks_in_step(std::move(trace), *shares);
+  shares = shares_by_recorder(trace);
+  if (are_distinct(*shares)) return trace;
   std::vector<std::size_t> order(trace.recorders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {

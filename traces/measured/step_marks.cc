@@ -61,6 +61,7 @@ ObservedTrace use_step_marks(ObservedTrace trace) {
   for (ObservedOp& observed : trace.ops) {
     observed.step = *observed.mark;
     observed.has_step = true;
+    observed.step_is_counted = false;
   }
   return trace;
 }

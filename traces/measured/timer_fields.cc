@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstddef>
 
 #include "sim/ir/number.h"
@@ -36,6 +37,18 @@ std::optional<TimerField> split_name(std::string_view before) {
   return field;
 }
 
+/// "1,700.5", "nan": what a program prints as a number, whether or not it can be read.
+bool looks_like_number(std::string_view value) {
+  if (parse_number<double>(value)) return true;
+  const bool has_digit = value.find_first_of("0123456789") != value.npos;
+  return has_digit && value.find_first_not_of("0123456789.,'_+-eE") == value.npos;
+}
+
+bool is_finite(std::string_view value) {
+  const auto number = parse_number<double>(value);
+  return number && std::isfinite(*number);
+}
+
 bool is_known(std::string_view head) { return read_prefix(head).is_known; }
 
 }  // namespace
@@ -60,9 +73,11 @@ std::optional<TimerField> find_number_field(std::string_view line) {
   const std::size_t colon = line.rfind(':');
   if (colon == line.npos) return {};
   const std::string_view value = strip(line.substr(colon + 1));
-  if (!parse_number<double>(value)) return {};
+  if (!looks_like_number(value)) return {};
   std::optional<TimerField> field = split_name(line.substr(0, colon));
-  if (!field || (!field->has_dots && !is_known(field->head))) return {};
+  if (!field) return {};
+  // Other lines may end with a number, which need not be a time.
+  if (!field->has_dots && (!is_known(field->head) || !is_finite(value))) return {};
   field->value = value;
   return field;
 }
@@ -84,7 +99,7 @@ std::optional<TimerField> find_rank_field(std::string_view line) {
   if (colon == 0 || at == before.npos) return {};
   const auto rank = parse_number<std::int32_t>(strip(before.substr(at + kRank.size())));
   TimerField field{line.substr(0, at), {}, strip(line.substr(colon + 1)), rank.value_or(-1)};
-  if (field.rank < 0 || !parse_number<double>(field.value) || !is_known(field.head)) return {};
+  if (field.rank < 0 || !looks_like_number(field.value) || !is_known(field.head)) return {};
   return field;
 }
 
@@ -93,7 +108,19 @@ std::optional<TimerField> find_cut_field(std::string_view line) {
   if (dots == line.npos) return {};
   std::optional<TimerField> field = split_name(line.substr(0, dots));
   if (!field || !is_known(field->head)) return {};
+  const std::size_t colon = line.find_first_not_of(" .", dots);
+  if (colon == line.npos || line[colon] != ':') return field;
+  const std::string_view value = strip(line.substr(colon + 1));
+  field->value = value.substr(0, value.find_first_of(" \t"));
   return field;
+}
+
+std::optional<std::int64_t> find_count(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == text.npos) return {};
+  text.remove_prefix(at + word.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" =:"), text.size()));
+  return parse_number<std::int64_t>(text.substr(0, text.find_first_not_of("0123456789")));
 }
 
 std::optional<std::size_t> find_iteration(std::string_view line) {
@@ -111,6 +138,10 @@ bool is_whole_time(std::string_view value) {
   constexpr std::size_t kDecimals = 2;
   const std::size_t point = value.find('.');
   return point != value.npos && value.size() - point > kDecimals;
+}
+
+bool may_be_cut(std::string_view value) {
+  return !is_whole_time(value) && value.find_first_not_of("0123456789.") == value.npos;
 }
 
 std::optional<std::int32_t> find_printing_rank(std::string_view head) {

@@ -31,14 +31,22 @@ std::optional<TimerField> find_name_field(std::string_view line);
 /// "rank  3: 402.11"
 std::optional<TimerField> find_rank_field(std::string_view line);
 
-/// "forward-compute ......: (310.02, 4": a timer whose value is lost.
+/// "forward-compute ......: (310.02, 4": a timer whose value is lost, or is not a number. `value`
+/// is the first word behind the name.
 std::optional<TimerField> find_cut_field(std::string_view line);
+
+/// The number that follows a word: 20 of "iteration  20/ 100 |" and "steps: 20 loss"; nullopt
+/// without any.
+std::optional<std::int64_t> find_count(std::string_view text, std::string_view word);
 
 /// Where a line begins that counts iterations: "iteration  20/ 100 |"; nullopt elsewhere.
 std::optional<std::size_t> find_iteration(std::string_view line);
 
 /// Whether a time is whole: "402.1" and "40" may be the beginning of "402.11".
 bool is_whole_time(std::string_view value);
+
+/// Whether a time that is not whole is the beginning of one, with no other letter in it.
+bool may_be_cut(std::string_view value);
 
 /// The rank that printed timers: "[Rank 3]" or "rank=3", as DeepSpeed puts before them.
 std::optional<std::int32_t> find_printing_rank(std::string_view head);

@@ -35,6 +35,13 @@ struct LoggedTimer {
   bool is_of_all_ranks = true;                  ///< false: of those alone that printed it
 };
 
+/// A line with a number that cannot be read. What it belongs to is left out.
+struct UnreadNumber {
+  std::size_t line = 0;
+  std::string what = {};      ///< "'nan' is not a time in milliseconds"
+  bool is_iteration = false;  ///< the time of an iteration is left out, else a report of timers
+};
+
 /// The timers of one writer: of all lines with the same name of a process or node before them.
 struct TimerLog {
   std::string file;
@@ -48,6 +55,11 @@ struct TimerLog {
   std::optional<ShareRange> outside = {};
   std::map<std::int32_t, RankShare> ranks = {};  ///< where the log has each rank
   std::size_t unfit_reports = 0;                 ///< without a share, as they are cut or contradict
+  std::vector<UnreadNumber> unread = {};
+  std::size_t runs = 1;                ///< in the log, one after another
+  std::size_t run = 1;                 ///< which of them this is: the last one with timers
+  std::int64_t restart_iteration = 0;  ///< at which the last of several runs begins
+  std::size_t restart_line = 1;
 
   const LoggedTimer* find(std::string_view name) const;
 };
@@ -58,15 +70,25 @@ bool is_timer_log(std::string_view text);
 /// Whether a text is a log of training without such timers, and no trace either.
 bool is_training_log(std::string_view text);
 
+/// Whether such a log has timers without the line before them that says over which ranks they are.
+bool lacks_timer_header(std::string_view text);
+
 /// Whether a text begins as a trace does: as json or as a database.
 bool begins_as_trace(std::string_view text);
 
-/// Reads the timers of every writer. Throws Error for a timer whose value is not a time, with its
-/// line.
+/// Reads the timers of every writer; of runs that were appended to each other, those of the last.
+/// A report with a number that cannot be read is left out. Throws Error, with its line, if there is
+/// no other.
 std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file);
 
-/// The same for a log of one writer; throws Error where there are several.
+/// The log of one writer; throws Error where there are several.
+const TimerLog& expect_one_writer(const std::vector<TimerLog>& logs);
+
+/// Reads the timers of a log of one writer; throws Error where there are several.
 TimerLog read_timer_log(std::string_view text, const std::string& file);
+
+/// Says, in whole sentences, which runs and reports are left out.
+std::vector<std::string> describe_left_out(const TimerLog& log);
 
 /// Each writes what the log tells, and what it does not.
 std::string write_timer_log_text(const TimerLog& log);

@@ -46,11 +46,16 @@ bool is_timer_log(std::string_view text) {
 }
 
 bool is_training_log(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kIterations{
-      "elapsed time per iteration (ms):", "elapsed_time_per_iteration_ms=", "iter time (s):",
-      "train_step_timing in s:"};
+  constexpr std::array<std::string_view, 5> kIterations{
+      "elapsed time per iteration (ms):", "elapsed time per iteration (s):",
+      "elapsed_time_per_iteration_ms=", "iter time (s):", "train_step_timing in s:"};
   if (begins_as_trace(text) || is_timer_log(text)) return false;
-  return begins_with_mark(text) || contains_any(text, kIterations);
+  return begins_with_mark(text) || contains_any(text, kIterations) || lacks_timer_header(text);
+}
+
+bool lacks_timer_header(std::string_view text) {
+  constexpr std::array<std::string_view, 1> kDots{"....: ("};
+  return !begins_as_trace(text) && !is_timer_log(text) && contains_any(text, kDots);
 }
 
 }  // namespace bubblescope::traces

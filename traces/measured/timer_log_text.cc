@@ -147,6 +147,14 @@ std::string describe_sums(const TimerLog& log, const Timers& printed) {
   return text + ".\n";
 }
 
+/// Whether Megatron-LM prints a timer at level 2 alone: those of single ops and messages, and of
+/// what loads data.
+bool is_of_level_2(const LoggedTimer* timer) {
+  const std::string_view name = timer->name;
+  if (name == "forward-backward") return false;
+  return name.starts_with("forward-") || name.starts_with("backward-") || name == "batch-generator";
+}
+
 std::string describe_missing(const TimerLog& log) {
   const Timers of_all = select_timers(log, true);
   const Timers printed = select_timers(log, false);
@@ -159,10 +167,14 @@ std::string describe_missing(const TimerLog& log) {
   text +=
       "When each op ran, and in which order, is not in the log. So there is no timeline, no "
       "schedule, no bubble by cause and no critical path; a profile has them (docs/traces.md).\n";
-  if (!of_all.empty())
+  if (std::any_of(of_all.begin(), of_all.end(), is_of_level_2))
     text +=
         "Timers of level 2 synchronize the device at every op, so that the run was slower than "
         "without them.\n";
+  else if (!of_all.empty())
+    text +=
+        "Timers of single ops, which tell the share of an iteration that ranks spend outside "
+        "forward and backward, are not in the log; --timing-log-level 2 prints them.\n";
   return text;
 }
 
@@ -176,10 +188,37 @@ const char* name_source(const TimerLog& log) {
   return log.is_deepspeed ? "deepspeed" : "megatron";
 }
 
+std::string describe_runs(const TimerLog& log) {
+  return fmt::format(
+      "the log has {} runs one after another: in line {} iterations begin again, at {}; this is "
+      "run {}, the last one{}; give the lines of another one as a log of its own",
+      log.runs, log.restart_line, log.restart_iteration, log.run,
+      log.run == log.runs ? "" : " with timers that can be read");
+}
+
 }  // namespace
 
+std::vector<std::string> describe_left_out(const TimerLog& log) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> sentences;
+  if (log.runs > 1) sentences.push_back(describe_runs(log));
+  for (std::size_t at = 0; at < std::min(kShown, log.unread.size()); ++at) {
+    const UnreadNumber& unread = log.unread[at];
+    sentences.push_back(fmt::format("left out: the {} in line {}: {}",
+                                    unread.is_iteration ? "time of the iteration" : "report",
+                                    unread.line, unread.what));
+  }
+  if (log.unread.size() > kShown)
+    sentences.push_back(fmt::format(
+        "left out: what is in {} with such numbers",
+        counted(static_cast<std::int64_t>(log.unread.size() - kShown), "further line")));
+  return sentences;
+}
+
 std::string write_timer_log_text(const TimerLog& log) {
-  std::string text =
+  std::string text;
+  for (const std::string& sentence : describe_left_out(log)) text += sentence + "\n";
+  text +=
       fmt::format("timers of {}: no trace, only the times that {}; medians of {}\n\n", log.file,
                   name_programs(log), counted(static_cast<std::int64_t>(log.reports), "report"));
   std::size_t width = 9;
@@ -210,7 +249,8 @@ std::string write_timer_log_json(const TimerLog& log) {
   else
     json.key("outside_compute").null();
   json.member("unfit_reports", log.unfit_reports).member("sums_steps", log.sums_steps);
-  json.member("writer", log.writer).key("timers").begin_array();
+  json.member("writer", log.writer).array("left_out", describe_left_out(log));
+  json.key("timers").begin_array();
   for (const LoggedTimer& timer : log.timers) {
     json.line(1).begin_object().member("name", timer.name).member_or_null("min_ms", timer.min_ms);
     json.member("max_ms", timer.max_ms).member("is_of_all_ranks", timer.is_of_all_ranks);

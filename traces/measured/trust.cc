@@ -15,7 +15,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr double kMaxReplayError = 0.05;
 constexpr double kRounding = 1e-6;
 /// A step with an error of 1 % that is ten times the usual one is unlike the others.
 constexpr double kNoticedError = 0.01;

@@ -16,6 +16,9 @@
 
 namespace bubblescope::traces {
 
+/// A replay that misses what was measured by this share of it does not explain it.
+inline constexpr double kMaxReplayError = 0.05;
+
 enum class Verdict : std::uint8_t {
   kGood,     ///< the report can be trusted
   kLimited,  ///< the report can be trusted with the reservations in `why`

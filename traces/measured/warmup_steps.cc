@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kWarmup = 1.5;
 
-/// The makespan of the slowest replica, by step.
+}  // namespace
+
 std::map<std::int64_t, Nanos> collect_makespans(const std::vector<MeasuredStep>& steps) {
   std::map<std::int64_t, Nanos> longest;
   for (const MeasuredStep& step : steps) {
@@ -27,8 +28,6 @@ std::map<std::int64_t, Nanos> collect_makespans(const std::vector<MeasuredStep>&
   }
   return longest;
 }
-
-}  // namespace
 
 AssembledSteps separate_warmup_steps(AssembledSteps read) {
   const std::map<std::int64_t, Nanos> makespans = collect_makespans(read.steps);

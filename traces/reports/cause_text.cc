@@ -160,4 +160,14 @@ std::string write_causes_text(const CauseReport& report, Nanos step, bool has_re
   return "cause:    " + indent_lines(lines) + "\n";
 }
 
+std::optional<std::string> describe_many_long_ops(const CauseReport& report) {
+  if (!report.many_long_ops) return {};
+  return fmt::format(
+      "{} of the ops take {:.2f} x as long as usual, scattered over ranks, steps and micro-batches "
+      "as interruptions are: they are too many to be a cause of their own, and the causes show "
+      "only "
+      "a part of what they cost",
+      format_percent(report.many_long_ops->fraction), report.many_long_ops->factor);
+}
+
 }  // namespace bubblescope::traces

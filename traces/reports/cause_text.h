@@ -9,6 +9,7 @@
 // outside the pipeline.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,8 @@ CausesInWords describe_causes(const CauseReport& report, Nanos step, bool has_re
 /// cause:    unequal stages: stage 3 (rank 3) has 1.61 x the mean stage's work
 ///           with equal ones the step would be 298 ms shorter (13.5 %)
 std::string write_causes_text(const CauseReport& report, Nanos step, bool has_replicas);
+
+/// Says, in a whole sentence, that long ops are too many to be a cause; nullopt where they are not.
+std::optional<std::string> describe_many_long_ops(const CauseReport& report);
 
 }  // namespace bubblescope::traces

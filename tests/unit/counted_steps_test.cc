@@ -1,0 +1,180 @@
+// Steps of ops that state none.
+#include "traces/measured/counted_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/timeline.h"
+#include "tests/support/chrome_text.h"
+#include "tests/support/recorded_step.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/incomplete_steps.h"
+
+namespace bubblescope::tests {
+namespace {
+
+struct Slice {
+  std::string name;
+  int rank;
+  int start;
+  int duration;
+};
+
+constexpr int kPeriod = 100;
+
+/// Steps of two ranks and two micro-batches, which all forwards precede. F takes 10 us and B 20 us,
+/// so a step takes 10 + 10 + 10 + 20 + 20 + 20 us = 90 us, and the next one begins 10 us later.
+std::vector<Slice> make_steps(int steps) {
+  std::vector<Slice> slices;
+  for (int step = 0; step < steps; ++step)
+    for (const Slice& slice :
+         {Slice{"0F0", 0, 0, 10}, Slice{"0F1", 0, 10, 10}, Slice{"1F0", 1, 10, 10},
+          Slice{"1F1", 1, 20, 10}, Slice{"1B0", 1, 30, 20}, Slice{"0B0", 0, 50, 20},
+          Slice{"1B1", 1, 50, 20}, Slice{"0B1", 0, 70, 20}}) {
+      slices.push_back(slice);
+      slices.back().start += kPeriod * step;
+    }
+  return slices;
+}
+
+/// Without the n-th slice of this name.
+std::vector<Slice> without(std::vector<Slice> slices, const std::string& name, int which) {
+  int seen = 0;
+  std::erase_if(slices, [&](const Slice& slice) { return slice.name == name && seen++ == which; });
+  return slices;
+}
+
+traces::AssembledSteps read(const std::vector<Slice>& slices) {
+  Events events;
+  for (const Slice& slice : slices)
+    events.slice(slice.name, slice.rank, 0, slice.start, slice.duration);
+  return traces::assemble_steps(traces::parse_trace({"t.json", events.list()}));
+}
+
+std::vector<std::int64_t> numbers_of(const traces::AssembledSteps& read) {
+  std::vector<std::int64_t> numbers;
+  for (const traces::MeasuredStep& step : read.steps) numbers.push_back(step.number);
+  return numbers;
+}
+
+void expect_true_steps(const std::vector<Slice>& slices, const std::vector<std::int64_t>& numbers,
+                       const std::string& what) {
+  const traces::AssembledSteps found = read(slices);
+  EXPECT_EQ(numbers_of(found), numbers) << what;
+  for (const traces::MeasuredStep& step : found.steps)
+    EXPECT_EQ(compute_makespan(step.timeline), 90'000) << what << ", step " << step.number;
+}
+
+// Counted by themselves, the occurrences of the lost op that follow would be of an earlier step.
+TEST(CountedSteps, ALostOpLeavesTheOtherStepsAlone) {
+  for (const char* const name : {"0F0", "0F1", "0B1", "1F0", "1B0", "1B1"})
+    expect_true_steps(without(make_steps(4), name, 1), {0, 2, 3}, name);
+}
+
+TEST(CountedSteps, ALostOpOfEveryRankLeavesTheOtherStepsAlone) {
+  expect_true_steps(without(without(make_steps(4), "0F1", 1), "1B1", 1), {0, 2, 3}, "0F1, 1B1");
+  expect_true_steps(without(without(make_steps(4), "0F0", 1), "1F0", 1), {0, 2, 3}, "0F0, 1F0");
+}
+
+TEST(CountedSteps, FollowTheTimeOfOtherRanksWhereOneBeganLater) {
+  std::vector<Slice> slices = make_steps(3);
+  std::erase_if(slices, [](const Slice& slice) { return slice.rank == 1 && slice.start < 100; });
+  expect_true_steps(slices, {1, 2}, "rank 1 without its first step");
+}
+
+// The format allows events in any order.
+TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
+  std::vector<Slice> slices = make_steps(3);
+  std::reverse(slices.begin(), slices.end());
+  expect_true_steps(slices, {0, 1, 2}, "from the last to the first");
+  std::stable_sort(slices.begin(), slices.end(), [](const Slice& left, const Slice& right) {
+    return left.duration < right.duration;
+  });
+  expect_true_steps(slices, {0, 1, 2}, "by duration");
+}
+
+TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {
+  // The first of two steps 0F0 0B0 has lost its forward.
+  const auto message = [](OpKind kind, Nanos start, Nanos end) {
+    traces::ObservedOp observed;
+    observed.op.kind = kind;
+    observed.start = start;
+    observed.end = end;
+    return observed;
+  };
+  std::vector<traces::ObservedOp> ops{
+      message(OpKind::kBackward, 20, 30),    message(OpKind::kSendBackward, 30, 31),
+      message(OpKind::kRecvForward, 35, 40), message(OpKind::kForward, 40, 50),
+      message(OpKind::kBackward, 60, 70),    message(OpKind::kSendBackward, 70, 71)};
+  traces::count_steps(ops, {0, 1, 2, 3, 4, 5});
+  std::vector<std::int64_t> steps;
+  for (const traces::ObservedOp& op : ops) steps.push_back(op.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 0, 1, 1, 1, 1}));
+}
+
+/// Steps of which those that are listed have a gap as long as the step before their last op.
+traces::AssembledSteps with_gaps(int steps, const std::vector<int>& gaps, bool may_mix_steps) {
+  traces::AssembledSteps read;
+  for (int number = 0; number < steps; ++number) {
+    UniformCost cost;
+    cost.forward = 100'000;
+    cost.backward = 100'000;
+    RecordedStep step = record_step("1f1b", {.ranks = 2, .microbatches = 2}, cost);
+    const Nanos end = compute_makespan(step.timeline);
+    if (std::find(gaps.begin(), gaps.end(), number) != gaps.end())
+      for (std::size_t id = 0; id < step.timeline.end.size(); ++id)
+        if (step.timeline.end[id] == end) {
+          step.timeline.start[id] += end;
+          step.timeline.end[id] += end;
+        }
+    traces::MeasuredStep measured{"", step.schedule, step.program, step.timeline};
+    measured.number = number;
+    measured.may_mix_steps = may_mix_steps;
+    read.steps.push_back(std::move(measured));
+  }
+  return read;
+}
+
+// The replay has no gap, so it misses these steps by half.
+TEST(UnexplainedSteps, AreLeftOutAndNamedWhereTheirOpsMayBeOfTwoSteps) {
+  const traces::AssembledSteps kept =
+      traces::separate_unexplained_steps(with_gaps(8, {3, 6}, true));
+  EXPECT_EQ(numbers_of(kept), (std::vector<std::int64_t>{0, 1, 2, 4, 5, 7}));
+  ASSERT_EQ(kept.remarks.left_out.size(), 1u);
+  EXPECT_TRUE(kept.remarks.left_out[0].starts_with(
+      "left out: steps 3, 6: a replay misses them by up to 50.0 %"))
+      << kept.remarks.left_out[0];
+  EXPECT_TRUE(kept.remarks.faults.empty());
+}
+
+TEST(UnexplainedSteps, AreAFaultIfTheyAreMany) {
+  const traces::AssembledSteps kept = traces::separate_unexplained_steps(with_gaps(3, {1}, true));
+  EXPECT_EQ(kept.steps.size(), 3u);
+  ASSERT_EQ(kept.remarks.faults.size(), 1u);
+  EXPECT_TRUE(kept.remarks.faults[0].starts_with("1 of 3 steps are not explained by their ops"))
+      << kept.remarks.faults[0];
+}
+
+// A pause is part of a step whose ops are known.
+TEST(UnexplainedSteps, StayWhereTheirOpsAreKnown) {
+  EXPECT_EQ(traces::separate_unexplained_steps(with_gaps(8, {3}, false)).steps.size(), 8u);
+}
+
+bool mixes_steps(const std::vector<Slice>& slices) {
+  const traces::AssembledSteps found = read(slices);
+  return found.steps.front().may_mix_steps;
+}
+
+TEST(CountedSteps, MayMixWhereOneLacksAnOp) {
+  EXPECT_FALSE(mixes_steps(make_steps(3)));
+  EXPECT_TRUE(mixes_steps(without(make_steps(3), "0F1", 1)));
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -1,0 +1,28 @@
+// The texts of streams (stdin, pipes), which can be read only once, by all who look at them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bubblescope::tools {
+
+class StreamTexts {
+ public:
+  StreamTexts() = default;
+  /// Reads those of the paths that are streams to their ends; "-" is stdin. Throws Error.
+  explicit StreamTexts(const std::vector<std::string>& paths);
+
+  /// The text of a path; nullopt if it is not a stream.
+  std::optional<std::string_view> find(const std::string& path) const;
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
+
+/// The name of an input for messages: "stdin" for "-".
+std::string name_input(const std::string& path);
+
+}  // namespace bubblescope::tools

@@ -1,0 +1,137 @@
+// Compares slices with ops: by arguments first, then by threads and processes.
+#include "traces/measured/chrome_activities.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+#include "traces/measured/activity_names.h"
+#include "traces/measured/rank_words.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// Arguments decide alone; without one, the name of the thread, the thread and the process do.
+constexpr std::size_t kThreadName = 5;
+constexpr std::size_t kThread = 6;
+constexpr std::size_t kProcess = 7;
+
+std::optional<std::string> text_of(const std::optional<std::int64_t>& number) {
+  if (!number) return {};
+  return std::to_string(*number);
+}
+
+/// Whether a slice lies within months of the ops of its rank, of which there must be some.
+bool lies_near(const ChromeSlice& slice, const std::vector<TimeSpan>& ops) {
+  constexpr Nanos kMaxApart = Nanos{100} * 24 * 3600 * 1'000'000'000;
+  return !ops.empty() && slice.end - ops.front().start < kMaxApart &&
+         ops.front().start - slice.start < kMaxApart;
+}
+
+}  // namespace
+
+std::vector<const ChromeSlice*> list_outer_first(const std::vector<ChromeSlice>& slices) {
+  std::vector<const ChromeSlice*> order;
+  for (const ChromeSlice& slice : slices) order.push_back(&slice);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const ChromeSlice* left, const ChromeSlice* right) {
+                     return std::tuple(left->thread, left->start, -left->end) <
+                            std::tuple(right->thread, right->start, -right->end);
+                   });
+  return order;
+}
+
+ChromeActivities::Evidence ChromeActivities::evidence_of(const ChromeSlice& slice) const {
+  const ChromeThread& thread = events_.threads[slice.thread];
+  // In the order of the constants above.
+  Evidence evidence{text_of(slice.pp_rank), text_of(slice.replica), text_of(slice.tensor),
+                    text_of(slice.rank), text_of(slice.stage)};
+  const std::optional<NamedNumber> named = find_rank_number(thread.name);
+  if (named && (named->is_rank || named->is_device))
+    evidence[kThreadName] = thread.process + " " + std::to_string(named->number);
+  evidence[kThread] = std::to_string(slice.thread);
+  evidence[kProcess] = thread.process;
+  return evidence;
+}
+
+void ChromeActivities::add_op(const ChromeSlice& slice, const ObservedOp& op) {
+  const Evidence evidence = evidence_of(slice);
+  for (std::size_t at = 0; at < kEvidence; ++at)
+    if (evidence[at]) places_[at][*evidence[at]].emplace(op.recorder, op.replica);
+  if (is_compute(op.op.kind)) ops_[op.recorder].push_back({op.start, op.end});
+}
+
+std::optional<ChromeActivities::Place> ChromeActivities::find_place(
+    const Evidence& evidence) const {
+  std::optional<Places> common;
+  for (std::size_t at = 0; at < kEvidence; ++at) {
+    if (!evidence[at] || places_[at].empty()) continue;
+    if (at == kProcess && common && common->size() == 1) break;
+    const auto found = places_[at].find(*evidence[at]);
+    const bool may_differ = at == kThreadName || at == kThread;  // which may run no ops
+    if (found == places_[at].end() && may_differ) continue;
+    if (found == places_[at].end()) return {};
+    if (!common) {
+      common = found->second;
+      continue;
+    }
+    Places both;
+    std::set_intersection(common->begin(), common->end(), found->second.begin(),
+                          found->second.end(), std::inserter(both, both.end()));
+    common = std::move(both);
+  }
+  if (!common || common->size() != 1) return {};
+  return *common->begin();
+}
+
+/// A collective on a thread of its own may last longer than the ops beside it.
+bool ChromeActivities::contains_ops(const ChromeSlice& slice, const Known& known) {
+  if (!is_sorted_) {
+    for (auto& [_, spans] : ops_)
+      std::sort(spans.begin(), spans.end(), [](const TimeSpan& left, const TimeSpan& right) {
+        return left.start < right.start;
+      });
+    is_sorted_ = true;
+  }
+  if (!known.shares_thread && is_outer_activity(slice.name)) return false;
+  const std::vector<TimeSpan>& spans = ops_[known.place->first];
+  const auto first =
+      std::lower_bound(spans.begin(), spans.end(), slice.start,
+                       [](const TimeSpan& span, Nanos time) { return span.start < time; });
+  return first != spans.end() && first->end <= slice.end;
+}
+
+const ChromeActivities::Known& ChromeActivities::know(const ChromeSlice& slice) {
+  const Numbers numbers{slice.thread, slice.pp_rank, slice.replica,
+                        slice.tensor, slice.rank,    slice.stage};
+  const auto [known, is_new] = known_.try_emplace(numbers);
+  if (!is_new) return known->second;
+  const Evidence evidence = evidence_of(slice);
+  known->second = {find_place(evidence), places_[kProcess].contains(*evidence[kProcess]),
+                   places_[kThread].contains(*evidence[kThread])};
+  return known->second;
+}
+
+std::optional<ObservedActivity> ChromeActivities::find(const ChromeSlice& slice) {
+  const Known& known = know(slice);
+  const std::optional<Place>& place = known.place;
+  if (place) ++placed_;
+  if (!place && known.shares_process) ++unplaced_;
+  if (!place || contains_ops(slice, known)) return {};
+  if (!lies_near(slice, ops_[place->first])) return {};
+  if (last_ != nullptr && last_->thread == slice.thread && slice.end <= last_->end) return {};
+  last_ = &slice;
+  ObservedActivity activity{is_loading_data(slice.name) ? kLoadingData : slice.name,
+                            place->first,
+                            place->second,
+                            0,
+                            false,
+                            slice.start,
+                            slice.end};
+  activity.has_step = false;
+  activity.runs_between_ops = known.shares_thread;
+  return activity;
+}
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,151 @@
+// Compares how often ops ran, and when.
+#include "traces/measured/counted_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// Indices of ops of one rank, by start.
+struct Lane {
+  std::vector<std::size_t> computes;
+  std::vector<std::size_t> messages;
+  CountedSteps counted;  ///< of the computes
+};
+
+using Lanes = std::map<std::int32_t, Lane>;  // by recorder
+
+/// When some op ran, on any rank, and in which step.
+using Runs = std::vector<std::pair<Nanos, std::int64_t>>;
+using RunsOfOps = std::map<std::tuple<OpKind, std::int32_t, std::int16_t>, Runs>;
+
+std::tuple<OpKind, std::int32_t, std::int16_t> identify(const Op& op) {
+  return {op.kind, op.microbatch, op.slice};
+}
+
+CountedOp name_op(const ObservedOp& observed) {
+  const Op& op = observed.op;
+  const std::int32_t chunk = observed.chunk.value_or(-1);
+  CountedOp named{fmt::format("{} {}", to_string(op), chunk)};
+  named.is_forward = op.kind == OpKind::kForward;
+  if (named.is_forward || gives_input_grad(op.kind))
+    named.pass = fmt::format("{} {} {} {}", op.stage, op.microbatch, op.slice, chunk);
+  return named;
+}
+
+CountedSteps count_lane(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& lane) {
+  std::vector<CountedOp> named;
+  for (const std::size_t at : lane) named.push_back(name_op(ops[at]));
+  CountedSteps counted = count_steps(named);
+  for (std::size_t at = 0; at < lane.size(); ++at) ops[lane[at]].step = counted.step_of[at];
+  return counted;
+}
+
+/// The step of the run that is next to `time`.
+std::int64_t find_nearest(const Runs& runs, Nanos time) {
+  const auto after = std::lower_bound(runs.begin(), runs.end(), std::pair(time, std::int64_t{0}));
+  if (after == runs.begin()) return after->second;
+  const auto before = std::prev(after);
+  if (after == runs.end() || time - before->first <= after->first - time) return before->second;
+  return after->second;
+}
+
+/// Gives a message the step of its neighbour among the compute ops.
+void place_message(ObservedOp& message, const std::vector<ObservedOp>& ops,
+                   const std::vector<std::size_t>& computes) {
+  const bool is_sent = is_send(message.op.kind);
+  const Nanos time = is_sent ? message.start : message.end - 1;
+  const auto after =
+      std::upper_bound(computes.begin(), computes.end(), time,
+                       [&](Nanos wanted, std::size_t at) { return wanted < ops[at].start; });
+  const bool takes_before = after == computes.end() || (is_sent && after != computes.begin());
+  message.step = ops[takes_before ? *std::prev(after) : *after].step;
+}
+
+/// Takes the steps of a lane from the runs of the same micro-batches on other ranks; false where
+/// these did not run one of its ops.
+bool follow_others(std::vector<ObservedOp>& ops, const Lane& lane, const RunsOfOps& runs) {
+  for (const std::size_t at : lane.computes)
+    if (!runs.contains(identify(ops[at].op))) return false;
+  for (const std::size_t at : lane.computes)
+    ops[at].step = find_nearest(runs.at(identify(ops[at].op)), ops[at].start);
+  return true;
+}
+
+void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
+  std::int64_t most = 0;
+  for (auto& [_, lane] : lanes) {
+    lane.counted = count_lane(ops, lane.computes);
+    if (lane.counted.are_even) most = std::max(most, lane.counted.steps);
+  }
+  const auto is_whole = [&](const Lane& lane) {
+    return lane.counted.are_even && lane.counted.steps == most;
+  };
+  RunsOfOps runs;
+  for (const auto& [_, lane] : lanes)
+    if (is_whole(lane))
+      for (const std::size_t at : lane.computes)
+        runs[identify(ops[at].op)].emplace_back(ops[at].start, ops[at].step);
+  for (auto& [_, of_op] : runs) std::sort(of_op.begin(), of_op.end());
+  for (const auto& [_, lane] : lanes) {
+    const bool follows = !is_whole(lane) && follow_others(ops, lane, runs);
+    if (lane.computes.empty() || (lane.counted.are_even && !follows))
+      count_lane(ops, lane.messages);
+    else
+      for (const std::size_t at : lane.messages) place_message(ops[at], ops, lane.computes);
+  }
+}
+
+}  // namespace
+
+CountedSteps count_steps(const std::vector<CountedOp>& ops) {
+  CountedSteps counted;
+  std::map<std::string, std::int64_t> times;
+  for (const CountedOp& op : ops) {
+    counted.step_of.push_back(times[op.name]++);
+    counted.steps = std::max(counted.steps, counted.step_of.back() + 1);
+  }
+  counted.are_even = std::all_of(times.begin(), times.end(),
+                                 [&](const auto& count) { return count.second == counted.steps; });
+  if (counted.are_even) return counted;
+  std::set<std::string> ran;     // in this step
+  std::set<std::string> passed;  // backward
+  std::int64_t step = 0;
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    const CountedOp& op = ops[at];
+    if (ran.contains(op.name) || (op.is_forward && passed.contains(op.pass))) {
+      ran.clear();
+      passed.clear();
+      ++step;
+    }
+    ran.insert(op.name);
+    if (!op.is_forward && !op.pass.empty()) passed.insert(op.pass);
+    counted.step_of[at] = step;
+  }
+  counted.steps = step + 1;
+  return counted;
+}
+
+void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted) {
+  std::vector<std::size_t> by_start = counted;
+  std::stable_sort(by_start.begin(), by_start.end(), [&](std::size_t left, std::size_t right) {
+    return ops[left].start < ops[right].start;
+  });
+  std::map<std::int32_t, Lanes> replicas;
+  for (const std::size_t at : by_start) {
+    ops[at].step_is_counted = true;
+    Lane& lane = replicas[ops[at].replica][ops[at].recorder];
+    (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
+  }
+  for (auto& [_, lanes] : replicas) count_replica(ops, std::move(lanes));
+}
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,40 @@
+// Counts the steps of ops that state none.
+//
+// In order of time, a rank runs 0F0 0B0 0F0 0B0: the n-th time that it runs an op is step n. Where
+// some ops ran more often than others, because the recording lacks one or was cut, or because an
+// evaluation has no backwards, counting each op by itself would shift all that follow by a step.
+// Then the ranks that ran all their ops equally often tell by their times which step an op is of.
+// If there are none, a step begins where an op runs again, or a forward after its backward.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+
+namespace bubblescope::traces {
+
+/// An op as it is counted.
+struct CountedOp {
+  std::string name;       ///< with all that tells it from the other ops of its rank and step
+  std::string pass = {};  ///< the same but for the kind: of a forward and its backward, else empty
+  bool is_forward = false;
+};
+
+struct CountedSteps {
+  std::vector<std::int64_t> step_of;  ///< [op]
+  std::int64_t steps = 0;
+  bool are_even = true;  ///< all ops ran equally often
+};
+
+/// Counts the steps of the ops of one rank, in order of time.
+CountedSteps count_steps(const std::vector<CountedOp>& ops);
+
+/// Counts the steps of those ops of a file, whose ranks share a clock, that `counted` lists by
+/// their sorted indices. A message belongs to the step of the op before it, if it is sent, or else
+/// of the op behind it.
+void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted);
+
+}  // namespace bubblescope::traces

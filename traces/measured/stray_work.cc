@@ -1,0 +1,133 @@
+// Compares slices with the gaps between ops.
+#include "traces/measured/stray_work.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "traces/files/quote.h"
+#include "traces/measured/activity_names.h"
+#include "traces/measured/device_contradictions.h"
+#include "traces/measured/time_span.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+constexpr std::size_t kShownNames = 3;
+
+using Ops = std::vector<const ObservedOp*>;
+
+std::map<std::int32_t, Ops> sort_by_recorder(const ObservedTrace& trace) {
+  std::map<std::int32_t, Ops> ops;
+  for (const ObservedOp& observed : trace.ops)
+    if (is_compute(observed.op.kind)) ops[observed.recorder].push_back(&observed);
+  for (auto& [_, own] : ops)
+    std::stable_sort(own.begin(), own.end(), [](const ObservedOp* left, const ObservedOp* right) {
+      return left->start < right->start;
+    });
+  return ops;
+}
+
+/// The part of an activity in a gap between two ops of a step; empty where it has none, or contains
+/// an op.
+TimeSpan find_part_in_gap(const ObservedActivity& activity, const Ops& ops) {
+  const auto next =
+      std::upper_bound(ops.begin(), ops.end(), activity.start,
+                       [](Nanos time, const ObservedOp* op) { return time < op->start; });
+  if (next == ops.begin() || next == ops.end()) return {};
+  const ObservedOp& before = **std::prev(next);
+  if (before.step != (*next)->step || activity.end >= (*next)->end) return {};
+  const TimeSpan part{std::max(activity.start, before.end), std::min(activity.end, (*next)->start)};
+  return part.length() > 0 ? part : TimeSpan{};
+}
+
+/// The time that spans, at least one, cover together.
+Nanos cover(std::vector<TimeSpan> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  Nanos covered = 0;
+  Nanos end = spans.front().start;
+  for (const TimeSpan& span : spans) {
+    covered += std::max<Nanos>(0, span.end - std::max(span.start, end));
+    end = std::max(end, span.end);
+  }
+  return covered;
+}
+
+/// The time of all ranks in all pipelines.
+Nanos sum_pipelines(const ObservedTrace& trace, std::size_t ranks) {
+  std::map<std::int64_t, TimeSpan> steps;
+  for (const ObservedOp& observed : trace.ops) {
+    if (!is_compute(observed.op.kind)) continue;
+    widen(steps.emplace(observed.step, TimeSpan{observed.start, observed.end}).first->second,
+          observed);
+  }
+  Nanos sum = 0;
+  for (const auto& [_, step] : steps) sum += step.length();
+  return sum * static_cast<Nanos>(ranks);
+}
+
+struct StrayName {
+  std::string example;
+  std::int64_t count = 0;
+  Nanos time = 0;
+};
+
+std::string describe(const std::map<std::string, StrayName>& names, double share) {
+  std::vector<StrayName> order;
+  std::int64_t count = 0;
+  for (const auto& [_, name] : names) {
+    order.push_back(name);
+    count += name.count;
+  }
+  std::stable_sort(order.begin(), order.end(), [](const StrayName& left, const StrayName& right) {
+    return left.time > right.time;
+  });
+  std::vector<std::string> shown;
+  for (const StrayName& name : order)
+    if (shown.size() < kShownNames)
+      shown.push_back(fmt::format("{} ({})", quote(name.example), name.count));
+  if (order.size() > kShownNames) shown.emplace_back("others");
+  return fmt::format(
+      "{} slice(s) between the ops, on their threads, take {:.1f} % of the pipeline's time, which "
+      "would count as idle: {}; say in `rules` which ops they are, or that they are of kind ignore",
+      count, 100 * share, fmt::join(shown, ", "));
+}
+
+}  // namespace
+
+std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
+  const std::map<std::int32_t, Ops> ops = sort_by_recorder(trace);
+  std::map<std::int32_t, std::vector<TimeSpan>> parts;
+  std::map<std::string, StrayName> names;
+  for (const ObservedActivity& activity : trace.activities) {
+    const auto own = ops.find(activity.recorder);
+    if (!activity.runs_between_ops || own == ops.end() || is_outer_activity(activity.name) ||
+        is_message_or_waiting(activity.name))
+      continue;
+    const TimeSpan part = find_part_in_gap(activity, own->second);
+    if (part.length() == 0) continue;
+    parts[activity.recorder].push_back(part);
+    StrayName& name =
+        names.emplace(without_digits(activity.name), StrayName{activity.name}).first->second;
+    ++name.count;
+    name.time += part.length();
+  }
+  Nanos stray = 0;
+  for (const auto& [_, of_rank] : parts) stray += cover(of_rank);
+  const Nanos all = sum_pipelines(trace, ops.size());
+  if (stray == 0 || all == 0) return {};
+  const double share = static_cast<double>(stray) / static_cast<double>(all);
+  if (share <= kMaxStrayTime) return {};
+  return describe(names, share);
+}
+
+}  // namespace bubblescope::traces

@@ -1,0 +1,29 @@
+// Tensor-parallel ranks, which run the same ops at the same time, so that the first of them
+// represents all.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "traces/files/trace_format.h"
+#include "traces/measured/time_span.h"
+
+namespace bubblescope::traces {
+
+/// The note on the ranks that are not shown.
+inline constexpr const char* kFirstOfTensorRanks =
+    "of tensor-parallel ranks, which run in lockstep, the first is shown";
+
+/// Whether two ranks run every op at the same time, but for a hundredth of it.
+/// `apart` is by how much the clock of the right one is ahead. The ops of both are in one order.
+bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart);
+
+/// The spans of every recorder's compute ops, by start.
+std::vector<std::vector<TimeSpan>> list_spans(const ObservedTrace& trace);
+
+/// Keeps the first rank of every tensor-parallel group, if all recorders have a number in theirs.
+/// Ranks that count through the job are then counted by groups. Adds a reservation where the ranks
+/// of a group do not run in step.
+ObservedTrace without_tensor_peers(ObservedTrace trace);
+
+}  // namespace bubblescope::traces

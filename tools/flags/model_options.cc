@@ -29,7 +29,7 @@ namespace bubblescope::tools {
 namespace {
 
 template <class Def>
-const Def& find_known(const std::string& name, const char* what, std::string hint = {}) {
+Def find_known(const std::string& name, const char* what, std::string hint = {}) {
   const auto& registry = Registry<Def>::instance();
   if (const Def* def = registry.find(name)) return *def;
   if (hint.empty()) hint = suggestion(nearest_names(name, registry));
@@ -55,7 +55,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
     on.sources.push_back(name);
     return;
   }
-  const ModelDef& def = find_known<ModelDef>(name, "model");
+  const ModelDef def = find_known<ModelDef>(name, "model");
   on.model = def.model;
   on.sources.push_back(def.name + ": " + def.source);
 }
@@ -68,7 +68,7 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
     if (!on.gpu.kernels.gemms.empty()) on.replaced.push_back("--gpu " + name + " (its GEMMs)");
     return name;
   }
-  const GpuDef& def = find_known<GpuDef>(name, "gpu");
+  const GpuDef def = find_known<GpuDef>(name, "gpu");
   on.gpu = def.gpu;
   for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
   return def.name;
@@ -154,7 +154,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
 
 /// Sets the assumptions of the runtime, then those of single flags.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
-  const RuntimeDef& runtime =
+  const RuntimeDef runtime =
       find_known<RuntimeDef>(options.runtime, "runtime", explain_framework(options.runtime));
   on.runtime = runtime.name;
   on.assumptions = assumptions_on(runtime, on.gpu);

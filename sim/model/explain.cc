@@ -136,8 +136,9 @@ std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
   text += on.parallel.zero_stage >= 2 && !on.parallel.whole_gradients
-              ? "beside every micro-batch's backward; "
-              : "while the last micro-batch's backward runs; ";
+              ? "beside every micro-batch's backward"
+              : "while the last micro-batch's backward runs";
+  text += " (whole_gradients: 1 where they are whole until then, from ZeRO stage 2 on); ";
   text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
           " %, is exposed (gradients_exposed); ";
   text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
@@ -232,12 +233,10 @@ std::string dispatch_text(const ModelOnDevices& on) {
                            "experts (dispatch_once)"
                          : "; every copy of a token is sent to its expert (dispatch_once)") +
          "; they are weighed " + (on.assumptions.weighed_early > 0 ? "before" : "behind") +
-         " the experts' last GEMM (weighed_early)" +
-         (on.assumptions.routing_bytes > 0
-              ? ", by kernels that move " + number(on.assumptions.routing_bytes) +
-                    " bytes per number of a token and expert in F, twice that in the backward "
-                    "(routing_bytes)"
-              : "") +
+         " the experts' last GEMM (weighed_early)" + ", and kernels that route them move " +
+         number(on.assumptions.routing_bytes) +
+         " bytes per number of a token and expert in F, twice that in the backward "
+         "(routing_bytes)" +
          "; the busiest rank's experts have " + number(on.assumptions.expert_imbalance) +
          " times the mean of tokens (expert_imbalance)";
 }

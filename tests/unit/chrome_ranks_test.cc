@@ -192,22 +192,25 @@ TEST(ChromeRanks, AreUnclearIfThreadsRunOneAfterAnother) {
   EXPECT_NE(trace.refusal().find("nothing shows whether"), std::string::npos) << trace.refusal();
 }
 
-TEST(ChromeRanks, OfBackwardsOnOtherThreadsFollowFromTheirStages) {
-  const auto split = [](bool name_stages) {
-    Trace trace;
-    for (int rank = 0; rank < 2; ++rank) {
-      for (int microbatch = 0; microbatch < 2; ++microbatch) {
-        const auto name = [&](const char* cell, const std::string& word) {
-          return (name_stages ? text(rank) + cell : word + " ") + text(microbatch);
-        };
-        trace.slice(name("F", "Forward"), "0", text(rank), 10 * (rank + microbatch), 10);
-        trace.slice(name("B", "Backward"), "0", "9", 50 - 20 * rank + 20 * microbatch, 20);
-      }
+/// Two ranks on threads of one process, whose backwards all lie on a third.
+Trace with_backwards_apart(bool name_stages) {
+  Trace trace;
+  for (int rank = 0; rank < 2; ++rank)
+    for (int microbatch = 0; microbatch < 2; ++microbatch) {
+      const std::string number = text(microbatch);
+      const std::string stage = text(rank);
+      trace
+          .slice(name_stages ? stage + "F" + number : "Forward " + number, "0", stage,
+                 10 * (rank + microbatch), 10)
+          .slice(name_stages ? stage + "B" + number : "Backward " + number, "0", "9",
+                 50 - 20 * rank + 20 * microbatch, 20);
     }
-    return trace;
-  };
-  EXPECT_EQ(split(true).read().steps.at(0).program.ranks, 2);
-  const std::string refusal = split(false).refusal();
+  return trace;
+}
+
+TEST(ChromeRanks, OfBackwardsOnOtherThreadsFollowFromTheirStages) {
+  EXPECT_EQ(with_backwards_apart(true).read().steps.at(0).program.ranks, 2);
+  const std::string refusal = with_backwards_apart(false).refusal();
   EXPECT_NE(refusal.find("'Backward 0' lies on thread 9, which runs no forward"), std::string::npos)
       << refusal;
 }

@@ -139,9 +139,10 @@ TEST(Models, AreTheseAndNoOthers) {
                                           "tpu-v4",     "v100"}));
   names.clear();
   for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names, (std::set<std::string>{"deepspeed", "fsdp", "llm-foundry", "megatron",
-                                          "megatron-2021", "megatron-bridge-26.06", "nemo",
-                                          "nemo-24.07", "nemo-automodel", "torchtitan"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"deepspeed", "fsdp", "fsdp-2.11", "llm-foundry", "megatron",
+                                   "megatron-2021", "megatron-bridge-26.06", "nemo", "nemo-24.07",
+                                   "nemo-automodel", "torchtitan", "torchtitan-2.11"}));
 }
 
 TEST(Activations, AreTheFormulasOf220505198) {

@@ -290,13 +290,14 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
 /// Assembles single ops after the steps that are whole.
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
+  trace.remarks = std::move(whole.remarks);
   trace = number_within_replicas(without_tensor_peers(std::move(trace)));
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
   trace = without_replicas(std::move(trace), incomplete.numbers);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);
   const std::optional<std::string> missing_replicas =
       describe_missing_replicas(trace, std::ssize(incomplete.numbers));
-  trace.remarks = with_first_doubt(std::move(whole.remarks), incomplete.text);
+  trace.remarks = with_first_doubt(std::move(trace.remarks), incomplete.text);
   trace.remarks = with_first_doubt(std::move(trace.remarks), missing_replicas.value_or(""));
   try {
     AssembledSteps assembled =

@@ -52,7 +52,6 @@ std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::stri
     own.profiled = take_from(events.profiled, events, pid);
     own.slices = take_from(events.slices, events, pid);
     own.parts = take_from(events.parts, events, pid);
-    own.other_slices = take_from(events.other_slices, events, pid);
   }
   if (!events.profiled.empty() || !events.slices.empty())
     throw Error(

@@ -219,8 +219,8 @@ std::optional<NameMeaning> NameRules::find(std::string_view name) const {
 }
 
 const std::vector<std::string>& NameRules::arguments() const {
-  static const std::vector<std::string> kNone;
-  return empty() ? kNone : rules_->arguments;
+  static const std::vector<std::string> none;
+  return empty() ? none : rules_->arguments;
 }
 
 bool NameRules::need_more(std::string_view name) const {

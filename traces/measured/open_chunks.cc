@@ -100,6 +100,7 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool sh
     warmups.push_back(count_warmup(steps.back()));
   }
   const std::size_t forwards = select(steps.front(), true).size();
+  if (forwards == steps.front().size()) return {};  // no backward shows the order of chunks
   const auto max_warmup = static_cast<std::int32_t>(forwards);
   const bool run_all_first = std::all_of(steps.begin(), steps.end(), [&](const Ops& ops) {
     return ops.size() == 2 * forwards && count_warmup(ops) == max_warmup;

@@ -27,8 +27,8 @@ Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int3
   const double copies = dispatch.once ? estimate_distinct(all, dispatch.copies)
                                       : static_cast<double>(dispatch.copies);
   const double bytes = dispatch.bytes_per_copy * copies;
-  const Link within{gpu.inside.latency,
-                    gpu.links(members) * kExchangeShare * gpu.inside.bytes_per_second};
+  const Link near = gpu.between_devices();
+  const Link within{near.latency, gpu.links(members) * kExchangeShare * near.bytes_per_second};
   if (members == ranks) return estimate_all_to_all_time(bytes, ranks, within);
   if (!dispatch.once)
     return std::max(members > 1 ? within.time(bytes * (members - 1) / all) : 0,

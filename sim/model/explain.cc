@@ -219,8 +219,9 @@ std::string launches_text(const ModelOnDevices& on) {
 
 std::string links_text(const Gpu& gpu) {
   const std::string node = " in a node of " + std::to_string(gpu.per_node);
-  return "links: " + link_text(gpu.inside) +
-         (gpu.is_mesh ? " to each device" + node + ", all of whose links collectives use" : node) +
+  return "links: " + link_text(gpu.between_devices()) +
+         (gpu.has_switch() ? node
+                           : " to each device" + node + ", all of whose links collectives use") +
          ", of which collectives reach " + number(100 * gpu.kernels.ring_share) +
          " % (ring_share), " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
          " to the host's memory; copies of activations use them too";

@@ -1,5 +1,5 @@
-// Alpha-beta costs of collectives: Thakur et al., "Optimization of Collective Communication
-// Operations in MPICH", 2005.
+// Links inside a node, and alpha-beta costs of collectives: Thakur et al., "Optimization of
+// Collective Communication Operations in MPICH", 2005.
 #include "sim/model/gpu.h"
 
 #include <algorithm>
@@ -7,13 +7,9 @@
 
 namespace bubblescope::inline sim {
 
-void set_node_size(Gpu& gpu, std::int32_t devices) {
-  constexpr std::int32_t kMaxWithoutSwitch = 4;
-  gpu.per_node = devices;
-  if (!gpu.divides_links || devices < 2 || devices > kMaxWithoutSwitch) return;
-  gpu.divides_links = false;
-  gpu.is_mesh = true;
-  gpu.inside.bytes_per_second /= devices - 1;
+Link Gpu::between_devices() const {
+  if (is_mesh || has_switch()) return inside;
+  return {inside.latency, inside.bytes_per_second / (per_node - 1)};
 }
 
 Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const Link& link) {

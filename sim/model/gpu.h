@@ -60,19 +60,26 @@ struct Gpu {
   Bytes memory = 0;                    ///< available to a program
   double memory_bytes_per_second = 1;  ///< as the vendor states it
   std::int32_t per_node = 8;
-  Link inside;   ///< between two devices of a node, one way; measured if the source says so
+  /// From a device to its node, one way: all of its links, or the one to each device of a mesh.
+  /// Measured if the source says so.
+  Link inside;
   Link outside;  ///< between nodes, one way, per device
   Link host;     ///< to the host's memory, one way
   KernelRates kernels = {};
   std::string_view generation;  ///< "hopper": devices that share kernels; from a literal
   bool is_mesh = false;  ///< has a link as `inside` to each device of its node, and no switch
-  /// On boards of two to four, its links are divided among the others, and there is no switch.
+  /// In nodes of three or four, its links are divided among the others, and there is no switch.
   bool divides_links = false;
 
   bool operator==(const Gpu&) const = default;
 
-  /// The links that a collective over so many devices of a node uses on each of them.
-  double links(std::int32_t members) const { return is_mesh ? std::max(1, members - 1) : 1; }
+  /// Whether two devices of a node can use all of their links between them.
+  bool has_switch() const { return !is_mesh && !(divides_links && per_node >= 3 && per_node <= 4); }
+  /// The link between two devices of a node, one way.
+  Link between_devices() const;
+  /// The links as between_devices() that a collective over so many devices of a node uses on each
+  /// of them.
+  double links(std::int32_t members) const { return has_switch() ? 1 : std::max(1, members - 1); }
   double sustained_flops() const {
     return kernels.sustained_flops > 0 ? kernels.sustained_flops : 0.95 * reachable_flops;
   }
@@ -89,9 +96,6 @@ struct GpuDef {
 };
 
 using GpuRegistrar = Registrar<GpuDef>;
-
-/// Joins so many devices to a node.
-void set_node_size(Gpu& gpu, std::int32_t devices);
 
 /// The time of a collective over `ranks` ranks with `bytes` each, for the faster of ring and tree.
 /// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and 2

@@ -14,8 +14,9 @@ namespace bubblescope::inline sim {
 Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
   const bool one_node = std::int64_t{ranks} * stride <= gpu.per_node;
   const std::int32_t members = one_node ? ranks : std::max(1, gpu.per_node / stride);
-  const Link inside{gpu.inside.latency,
-                    gpu.links(members) * gpu.kernels.ring_share * gpu.inside.bytes_per_second};
+  const Link near = gpu.between_devices();
+  const Link inside{near.latency,
+                    gpu.links(members) * gpu.kernels.ring_share * near.bytes_per_second};
   if (one_node) return inside;
   return {gpu.outside.latency,
           members == 1 ? gpu.outside.bytes_per_second
@@ -37,7 +38,7 @@ Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to
   const std::int64_t stride =
       std::int64_t{on.parallel.tensor} * on.parallel.context * on.parallel.data;
   const bool one_node = from * stride / near.per_node == to * stride / near.per_node;
-  return one_node ? near.inside : near.outside;
+  return one_node ? near.between_devices() : near.outside;
 }
 
 double exposed_exchange_time(const ModelOnDevices& on, std::int64_t layer) {

@@ -115,7 +115,7 @@ class RankMessages {
       : on_(on), bytes_(count_message_bytes(on, shape.slices)) {
     for (std::int64_t rank = 0; rank < shape.ranks; ++rank)
       node_of_rank_.push_back(rank * on.parallel.ranks_of_stage() / on.gpu.per_node);
-    inside_ = time_over(on.gpu.inside);
+    inside_ = time_over(on.gpu.between_devices());
     outside_ = time_over(on.gpu.outside);
   }
 

@@ -1,9 +1,15 @@
 // Devices from files: what files state, what a preset adds, and what must not be missing.
 #include "traces/costs/gpu_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "sim/ir/error.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/flags/model_options.h"
+#include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -15,6 +21,11 @@ std::string complaint(const char* text) {
     return error.what();
   }
   return "none";
+}
+
+/// Bytes per second that so many devices of a node can use of one device's links.
+double rate_over(const Gpu& gpu, std::int32_t members) {
+  return gpu.links(members) * gpu.between_devices().bytes_per_second;
 }
 
 TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
@@ -57,22 +68,48 @@ TEST(GpuFiles, OfFourDevicesDivideTheirLinks) {
   const Gpu& whole = Registry<GpuDef>::instance().find("h200")->gpu;
   const Gpu board = traces::parse_gpu(R"({"like": "h200", "per_node": 4})", "gpu.json");
   const double rate = whole.inside.bytes_per_second;
-  EXPECT_DOUBLE_EQ(3 * board.inside.bytes_per_second, rate);
-  EXPECT_DOUBLE_EQ(board.links(2) * board.inside.bytes_per_second, rate / 3);
-  EXPECT_DOUBLE_EQ(board.links(4) * board.inside.bytes_per_second, rate);
+  EXPECT_DOUBLE_EQ(rate_over(board, 2), rate / 3);
+  EXPECT_DOUBLE_EQ(rate_over(board, 4), rate);
   for (const char* text :
        {R"({"like": "h200", "per_node": 8})", R"({"like": "h200", "per_node": 2})"}) {
     const Gpu other = traces::parse_gpu(text, "gpu.json");
-    EXPECT_DOUBLE_EQ(other.links(2) * other.inside.bytes_per_second, rate) << text;
+    EXPECT_DOUBLE_EQ(rate_over(other, 2), rate) << text;
   }
   const Gpu rack = traces::parse_gpu(R"({"like": "gb200", "per_node": 4})", "gpu.json");
-  EXPECT_FALSE(rack.is_mesh);
+  EXPECT_TRUE(rack.has_switch());
   const Gpu stated = traces::parse_gpu(
       R"({"like": "h200", "per_node": 4,
           "within_node": {"latency": "1us", "gigabytes_per_second": 20}})",
       "gpu.json");
-  EXPECT_FALSE(stated.is_mesh);
-  EXPECT_DOUBLE_EQ(stated.inside.bytes_per_second, 20e9);
+  EXPECT_TRUE(stated.has_switch());
+  EXPECT_DOUBLE_EQ(rate_over(stated, 2), 20e9);
+}
+
+using GpuFilesAndFlags = TemporaryFolder;
+
+// Links follow the last number of devices, whatever the file said: two of 8 or of 2 H200s have all
+// links of one, two of three a half, two of four a third. The link of a mesh is that of one pair in
+// nodes of any size.
+TEST_F(GpuFilesAndFlags, DivideLinksByTheNodesOfTheFlag) {
+  const auto rate_in_nodes = [&](const char* device, std::int32_t per_file, std::int32_t per_flag) {
+    tools::ModelOptions options;
+    options.model = "llama3-8b";
+    options.gpu = path("gpu.json");
+    options.per_node = per_flag;
+    traces::write_file(options.gpu,
+                       fmt::format(R"({{"like": "{}", "per_node": {}}})", device, per_file));
+    return rate_over(tools::resolve(options).gpu, 2);
+  };
+  const double rate = rate_over(Registry<GpuDef>::instance().find("h200")->gpu, 2);
+  for (const std::int32_t per_file : {2, 3, 4, 8}) {
+    EXPECT_DOUBLE_EQ(rate_in_nodes("h200", per_file, 8), rate) << per_file;
+    EXPECT_DOUBLE_EQ(rate_in_nodes("h200", per_file, 4), rate / 3) << per_file;
+    EXPECT_DOUBLE_EQ(rate_in_nodes("h200", per_file, 3), rate / 2) << per_file;
+    EXPECT_DOUBLE_EQ(rate_in_nodes("h200", per_file, 2), rate) << per_file;
+  }
+  const double of_mesh = Registry<GpuDef>::instance().find("mi300x")->gpu.inside.bytes_per_second;
+  for (const std::int32_t per_flag : {2, 4, 8})
+    EXPECT_DOUBLE_EQ(rate_in_nodes("mi300x", 4, per_flag), of_mesh) << per_flag;
 }
 
 }  // namespace

@@ -370,8 +370,8 @@ ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> le
   on.device = set_gpus(on, options.gpu);
   on.name = options.model + " on " + on.device;
   if (options.per_node) {
-    set_node_size(on.gpu, *options.per_node);
-    for (Gpu& gpu : on.rank_gpus) set_node_size(gpu, *options.per_node);
+    on.gpu.per_node = *options.per_node;
+    for (Gpu& gpu : on.rank_gpus) gpu.per_node = *options.per_node;
   }
   name_errors("--reserve-memory",
               [&] { on.reserved_memory = parse_part(options.reserve_memory, on.gpu.memory); });

@@ -82,7 +82,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
     gpu.inside = link_of(*link);
     gpu.divides_links = false;
   }
-  if (const auto devices = given("per_node")) set_node_size(gpu, devices->integer32(1, 65'536));
+  if (const auto devices = given("per_node")) gpu.per_node = devices->integer32(1, 65'536);
   if (const auto link = given("between_nodes")) gpu.outside = link_of(*link);
   if (const auto link = given("host")) gpu.host = link_of(*link);
   if (const auto gemms = node.find("gemms")) set_gemms(gpu, *gemms);

@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <string>
 
 #include "sim/ir/error.h"
 
@@ -13,19 +11,42 @@ namespace bubblescope::inline sim {
 
 namespace {
 
+/// The ends whose layers are given.
+const char* names_of(const UnevenEnds& ends) {
+  if (!ends.last) return "`first_layers`";
+  return ends.first ? "`first_layers` or `last_layers`" : "`last_layers`";
+}
+
+/// Says which parts of the model count as layers, too.
+const char* counted_by(const UnevenEnds& ends) {
+  if (!ends.counts_loss) return ends.counts_embedding ? ", the embedding among them," : "";
+  return ends.counts_embedding ? ", embedding and loss among them," : ", the loss among them,";
+}
+
 std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t stages,
                                            const UnevenEnds& ends) {
-  const std::int32_t given = (ends.first ? 1 : 0) + (ends.last ? 1 : 0);
-  const std::int32_t inner = stages - given;
-  const std::int32_t middle = layers - ends.first.value_or(0) - ends.last.value_or(0);
-  const bool divides = inner == 0 ? middle == 0 : inner > 0 && middle % inner == 0;
-  if (middle < 0 || !divides)
-    throw Error(Fault::kProblem, std::to_string(std::max(middle, 0)) +
-                                     " layers do not divide evenly into the " +
-                                     std::to_string(std::max(inner, 0)) +
-                                     " inner stages; choose other `first_layers` or `last_layers`");
+  const std::int32_t inner = stages - (ends.first ? 1 : 0) - (ends.last ? 1 : 0);
+  if (inner < 0)
+    throw Error(Fault::kProblem,
+                "one stage cannot have `first_layers` and `last_layers`; give one of them");
+  const std::int64_t outer = std::int64_t{ends.first.value_or(0)} + ends.last.value_or(0);
+  const std::int64_t middle = layers - outer;
+  if (middle < 0)
+    throw Error(Fault::kProblem,
+                fmt::format("the ends have {} layers, but there are only {}; choose a smaller {}",
+                            outer, layers, names_of(ends)));
+  if (inner == 0 && middle > 0)
+    throw Error(Fault::kProblem,
+                fmt::format("the ends have {} of {} layers, and there is no other stage for the "
+                            "rest; choose a larger {}",
+                            outer, layers, names_of(ends)));
+  if (inner > 0 && middle % inner != 0)
+    throw Error(Fault::kProblem,
+                fmt::format("{} layers do not divide evenly into the {} inner stages; choose other "
+                            "`first_layers` or `last_layers`",
+                            middle, inner));
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages),
-                                   inner == 0 ? 0 : middle / inner);
+                                   inner == 0 ? 0 : static_cast<std::int32_t>(middle / inner));
   if (ends.first) counts.front() = *ends.first;
   if (ends.last) counts.back() = *ends.last;
   return counts;
@@ -51,9 +72,10 @@ std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int3
   const std::int32_t counted =
       layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
   if (counted % stages != 0)
-    throw Error(Fault::kProblem, std::to_string(counted) + " layers do not divide evenly into " +
-                                     std::to_string(stages) +
-                                     " stages; give `first_layers` or `last_layers`");
+    throw Error(Fault::kProblem,
+                fmt::format("{} layers{} do not divide evenly into {} stages; give `first_layers` "
+                            "or `last_layers`{}",
+                            counted, counted_by(ends), stages, ends.any() ? " instead" : ""));
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
   if (ends.counts_embedding) --counts.front();
   if (ends.counts_loss) --counts.back();

@@ -22,8 +22,8 @@ struct UnevenEnds {
   bool any() const { return first || last || counts_embedding || counts_loss; }
 };
 
-/// Layers per stage, one stage per rank. Throws Error, with counts that would work, if they do not
-/// divide evenly.
+/// Layers per stage, one stage per rank. A stage may have none, as in Megatron-LM. Throws Error if
+/// the ends have too many layers, or if the others do not divide evenly.
 std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
                                                   const UnevenEnds& ends);
 

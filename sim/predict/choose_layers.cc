@@ -10,7 +10,6 @@
 #include "sim/engine/simulate.h"
 #include "sim/ir/lane_order.h"
 #include "sim/model/balance_layers.h"
-#include "sim/model/megatron_counts.h"
 #include "sim/model/place_stages.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/find_timing.h"
@@ -50,17 +49,6 @@ bool leaves_layers(const Config& config) {
   const Parallelism& parallel = model->on.parallel;
   return parallel.layers_of_stage.empty() && !parallel.ends.any() && !parallel.embedding_layers &&
          !parallel.head_layers;
-}
-
-/// Gives every stage its layers where the ends have theirs.
-Config with_given_ends(Config config, const Schedule& schedule) {
-  auto* const model = std::get_if<ModelCosts>(&config.costs);
-  if (model == nullptr) return config;
-  Parallelism& parallel = model->on.parallel;
-  if (parallel.ends.any() && parallel.layers_of_stage.empty())
-    parallel.layers_of_stage =
-        place_megatron_counts(model->on.model.layers, schedule, parallel.ends);
-  return config;
 }
 
 /// Drops what slows or disturbs the step, because the layers depend on the healthy one alone.
@@ -298,7 +286,7 @@ class SplitSearch {
 
 ChosenStep choose_and_time_layers(const ValidSchedule& schedule, const Program& program,
                                   Config config) {
-  if (!leaves_layers(config)) return {with_given_ends(std::move(config), schedule)};
+  if (!leaves_layers(config)) return {std::move(config)};
   ChosenStep::Timed timed = SplitSearch(schedule, program, config).find();
   const ModelOnDevices& chosen = timed.models.placed->on;
   ModelOnDevices& on = std::get<ModelCosts>(config.costs).on;
@@ -314,7 +302,7 @@ Config choose_layers(const ValidSchedule& schedule, const Program& program, Conf
 }
 
 Config choose_layers(const ValidSchedule& schedule, Config config) {
-  if (!leaves_layers(config)) return with_given_ends(std::move(config), schedule);
+  if (!leaves_layers(config)) return config;
   const std::variant<Program, Deadlock> lowered =
       lower(schedule, choose_lowering(schedule, config));
   const auto* const program = std::get_if<Program>(&lowered);

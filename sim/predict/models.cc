@@ -11,6 +11,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/model/balance_layers.h"
 #include "sim/model/model_parts.h"
 #include "sim/model/model_step.h"
 #include "sim/model/stage_kinds.h"
@@ -166,6 +167,8 @@ Models find_model_costs(ModelOnDevices on, const Schedule& schedule, MemoryModel
   PlacedModel placed{std::move(on), {}};
   placed.on.trains = !schedule.forward_only;
   placed.step = step_of(placed.on, schedule);
+  if (placed.on.parallel.ends.any())
+    placed.on.parallel.layers_of_stage = count_layers(placed.step.first_layer);
   Models models;
   models.costs = placed.step.costs;
   if (placed.on.parts)

@@ -63,6 +63,17 @@ TEST(ChooseLayers, KeepsLayersThatAreGiven) {
   EXPECT_FALSE(on_of(same).trials);
 }
 
+// 32 layers without the 5 of the last stage are 9 on each of 3; the Config keeps the rule.
+TEST(ChooseLayers, LeavesGivenEndsToTheModel) {
+  Config config = config_of("llama3-8b");
+  std::get<ModelCosts>(config.costs).on.parallel.ends.last = 5;
+  const ValidSchedule schedule = order_of("1f1b", 4, 8);
+  const Config same = choose_layers(schedule, config);
+  EXPECT_TRUE(on_of(same).parallel.layers_of_stage.empty());
+  EXPECT_EQ(predict(schedule, same).models.placed->on.parallel.layers_of_stage,
+            (LayerCounts{9, 9, 9, 5}));
+}
+
 // A search finds its order for balanced layers; costs that are not a model's have no layers.
 TEST(ChooseLayers, LeavesOtherConfigsAsTheyAre) {
   Config config = config_of("llama3-8b");

@@ -31,6 +31,7 @@ struct Family {
   std::optional<std::int64_t> key_value_heads = {};  ///< nullopt: one per head
   std::optional<std::int64_t> head_size = {};        ///< nullopt: hidden_size / heads
   std::int64_t sequence = 2048;
+  bool query_key_norms = false;  ///< queries and keys have norms of their own
 };
 
 constexpr Family kHandWritten{""};
@@ -43,7 +44,7 @@ constexpr std::array<Family, 23> kFamilies{{
     {"falcon", false, true},
     {"gemma", true, true, false, false, 24576, 16, 256, 8192},
     {"gemma2", true, true, false, false, 9216, 4, 256, 8192},
-    {"gemma3_text", true, true, false, false, 9216, 4, 256, 131'072},
+    {"gemma3_text", true, true, false, false, 9216, 4, 256, 131'072, true},
     kGpt2,
     {"gpt_neox", false, false, false, false, 24576},
     {"gpt_oss", true, false, false, false, 2880, 8, 64, 131'072},
@@ -51,19 +52,15 @@ constexpr std::array<Family, 23> kFamilies{{
     {"mistral", true, false, false, false, 14336, 8, {}, 131'072},
     {"mixtral", true, false, false, false, 14336, 8, {}, 131'072},
     {"olmo", true, false, false, false, 11008},
-    {"olmo2", true, false, false, false, 11008},
+    {"olmo2", true, false, false, false, 11008, {}, {}, 2048, true},
     {"opt", false, true, true, true, 3072},
     {"phi3", true, false, false, false, 8192, {}, {}, 4096},
     {"qwen2", true, false, false, false, 22016, 32, {}, 32768},
     {"qwen2_moe", true, false, false, false, 5632, 16, {}, 32768},
-    {"qwen3", true, false, false, false, 22016, 32, 128, 32768},
-    {"qwen3_moe", true, false, false, false, 6144, 4, {}, 32768},
+    {"qwen3", true, false, false, false, 22016, 32, 128, 32768, true},
+    {"qwen3_moe", true, false, false, false, 6144, 4, {}, 32768, true},
     {"starcoder2", false, true, false, false, 12288, 2, {}, 4096},
 }};
-
-/// Families whose queries and keys have norms of their own.
-constexpr std::array<std::string_view, 4> kQueryKeyNorms{"gemma3_text", "olmo2", "qwen3",
-                                                         "qwen3_moe"};
 
 /// The family of a model_type; without one the keys decide, as in files written by hand.
 const Family& find_family(const JsonNode& node) {
@@ -307,8 +304,7 @@ ModelFile parse_model(std::string_view text, const std::string& file) {
   if (model.experts) model.experts->biased = config.family().type == "gpt_oss";
   model.feed_forward = feed_forward_of(config, model);
   model.gated = config.family().gated;
-  model.query_key_norms = std::find(kQueryKeyNorms.begin(), kQueryKeyNorms.end(),
-                                    config.family().type) != kQueryKeyNorms.end();
+  model.query_key_norms = config.family().query_key_norms;
   model.dropout =
       config.drops({"resid_pdrop", "hidden_dropout", "dropout"}, config.family().dropout);
   set_tables(model, config);

@@ -310,11 +310,12 @@ TEST(ModelFiles, KnowWhichArchitecturesHaveNormsOfQueriesAndKeys) {
   const auto has_norms = [](const std::string& type) {
     const std::string text = R"({"model_type": ")" + type + R"(", "hidden_size": 1024,
         "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8,
-        "intermediate_size": 4096, "vocab_size": 1000})";
+        "intermediate_size": 4096, "vocab_size": 1000, "num_experts": null})";
     return traces::parse_model(text, "config.json").model.query_key_norms;
   };
-  for (const char* type : {"qwen3", "olmo2", "gemma3_text"}) EXPECT_TRUE(has_norms(type)) << type;
-  for (const char* type : {"qwen2", "llama", "olmo", "gemma2"})
+  for (const char* type : {"qwen3", "qwen3_moe", "olmo2", "gemma3_text"})
+    EXPECT_TRUE(has_norms(type)) << type;
+  for (const char* type : {"qwen2", "qwen2_moe", "llama", "olmo", "gemma2"})
     EXPECT_FALSE(has_norms(type)) << type;
 }
 

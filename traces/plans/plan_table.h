@@ -68,6 +68,9 @@ struct PlanTable {
 /// Names the part of a layer that a configuration recomputes: "none", "full", "core_attn,mlp".
 std::string recompute_text(const Configuration& configuration);
 
+/// How far ahead a rank gathers weights: "2", "full", or "none" where it does not.
+std::string lookahead_text(const Configuration& configuration);
+
 struct PlanTextOptions {
   int width = 80;
   bool colour = false;

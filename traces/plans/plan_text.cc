@@ -315,6 +315,10 @@ std::string recompute_text(const Configuration& configuration) {
   return std::string(name(configuration.recompute)) + (layers.empty() ? "" : " " + layers);
 }
 
+std::string lookahead_text(const Configuration& configuration) {
+  return configuration.lookahead ? to_string(*configuration.lookahead) : "none";
+}
+
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {
   std::string text = fmt::format("{} of {} that {} tried, best first\n",
                                  counted(static_cast<std::int64_t>(table.plans.size()), "plan"),

@@ -69,10 +69,6 @@ std::vector<RefusalGroup> group_by_reason(const std::vector<Refusal>& refusals) 
 
 }  // namespace
 
-std::string lookahead_text(const Configuration& which) {
-  return which.lookahead ? to_string(*which.lookahead) : "none";
-}
-
 std::string write_refusals(const PlanTable& table, std::size_t name_width) {
   std::string text;
   for (const RefusalGroup& group : group_by_reason(table.refusals)) {

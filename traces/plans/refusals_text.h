@@ -1,7 +1,7 @@
 // Says which configurations are not among the plans, and why:
 //   left out:
 //     zb-h2           2 configurations, closest pp 8 m 16: rank 0 holds 15 at its peak, over `cap`
-//     8 2 schedules     8 configurations: `ep` 3 does not divide the model's experts (gpipe, 1f1b)
+//     2 schedules     8 configurations: `ep` 3 does not divide the model's experts (gpipe, 1f1b)
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,6 @@
 #include "traces/plans/plan_table.h"
 
 namespace bubblescope::traces {
-
-/// How far ahead a rank gathers weights: "2", "full", or "none" where it does not.
-std::string lookahead_text(const Configuration& which);
 
 /// One line per schedule, or per reason where several schedules have the same, in the order of the
 /// first of them. `name_width` is that of the names. Empty where nothing was left out.

@@ -116,6 +116,11 @@ Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptio
   return last + std::max(slowdown, hidden - round_nanos(compute, "a stage's compute"));
 }
 
+/// Whether gradients are reduced once per step; otherwise after every backward, beside its compute.
+bool reduces_at_end(const Parallelism& parallel, const StageSharing& sharing) {
+  return parallel.zero_stage < 2 || parallel.whole_gradients || sharing.reduced_by_schedule;
+}
+
 }  // namespace
 
 StateBytes& StateBytes::operator+=(const StateBytes& more) {
@@ -153,8 +158,7 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
     times.input_grad += gathered_beside(times.input_grad);
     hiding = times.input_grad + times.weight_grad - static_cast<double>(all.gather);
   }
-  const bool reduces_later = sharing.reduced_by_schedule || on.parallel.whole_gradients;
-  if (on.parallel.zero_stage >= 2 && !reduces_later)
+  if (!reduces_at_end(on.parallel, sharing))
     times.weight_grad += static_cast<double>(exposed(all.reduce, hiding, on.assumptions));
   return times;
 }
@@ -163,13 +167,13 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
                                 const PhaseTimes& times, const StageSharing& sharing) {
   const UpdateTimes all = times_of(on, parameters, sharing.holders);
   const std::int32_t zero_stage = on.parallel.zero_stage;
+  const double hiding = times.input_grad + times.weight_grad;
   const double rate = on.gpu.memory_bytes_per_second * on.assumptions.memory_efficiency;
   UpdateCost cost;
-  if (sharing.reduced_by_schedule)
-    cost.reduce_grad = all.reduce;
-  else if (zero_stage < 2 || on.parallel.whole_gradients)
-    cost.reduce_grad = exposed(all.reduce, times.input_grad + times.weight_grad, on.assumptions,
-                               on.assumptions.gradients_exposed);
+  if (reduces_at_end(on.parallel, sharing))
+    cost.reduce_grad = sharing.reduced_by_schedule ? all.reduce
+                                                   : exposed(all.reduce, hiding, on.assumptions,
+                                                             on.assumptions.gradients_exposed);
   cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
   if (zero_stage == 1 || zero_stage == 2)
     cost.optimizer +=

@@ -23,8 +23,7 @@ inline constexpr std::array<Named<MatrixType>, 3> kMatrixTypes{{
 /// Assumptions that are not in the devices' tables. A runtime sets them together, assume() sets
 /// each one, and explain() prints them.
 struct CostAssumptions {
-  double memory_efficiency =
-      0.9;  ///< fraction of the stated memory bandwidth for GEMMs and optimizers
+  double memory_efficiency = 0.9;  ///< fraction of the stated bandwidth for GEMMs and optimizers
   /// The same for norms, biases, dropout and activation functions: fitted to F and I of arXiv
   /// 2401.10241, table 9, and of arXiv 2205.05198, table 4.
   double elementwise_efficiency = 0.67;
@@ -46,16 +45,14 @@ struct CostAssumptions {
   /// one by one.
   Nanos host_experts = 0;
   Nanos host_expert = 0;
-  Nanos host_pass =
-      0;  ///< the same for a micro-batch's forward or backward on a stage, beside its layers
+  Nanos host_pass = 0;  ///< the same for a stage's forward or backward, beside its layers
   /// 1 with CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel, so that device and host do not
   /// work side by side, and their times add up.
   double launch_blocking = 0;
   /// 1 if whole iterations are CUDA graphs, whose kernels no host launches.
   double iteration_graphs = 0;
-  double flash_backward = 2.5;  ///< attention core, FLOPs of the backward over the forward
-  /// Rate of the runtime's flash attention over the device's best.
-  double attention_quality = 1;
+  double flash_backward = 2.5;   ///< attention core, FLOPs of the backward over the forward
+  double attention_quality = 1;  ///< rate of the runtime's flash attention over the device's best
   /// 1 with flash attention 2, which does not use the matrix units of devices after Ampere as they
   /// are meant to be: 1 / 1.6 of the rate on Hopper (arXiv 2407.08608, figures 5 and 6), and no
   /// more on Blackwell.
@@ -96,7 +93,9 @@ struct CostAssumptions {
   /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;
-  double routing_bytes = 0;  ///< per number of a token and expert in F, twice that in the backward
+  /// Bytes that kernels around the permutation move in F, per number of a token and for each of its
+  /// experts; the backward moves twice that. 0 where they are fused.
+  double routing_bytes = 0;
   /// 1 if tokens are weighed before the experts' last GEMM, so that no backward needs its output;
   /// 0 if its output is weighed.
   double weighed_early = 0;

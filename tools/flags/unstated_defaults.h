@@ -6,9 +6,9 @@
 
 namespace bubblescope::tools {
 
-/// Says on stderr that a batch goes through one pipeline where no number of replicas was given; and
-/// where Megatron-LM's flags are given, what is assumed without being told that Megatron-LM does
-/// only if told, and that it divides layers otherwise.
+/// Says on stderr that a batch goes through one pipeline where no number of replicas was given.
+/// Where Megatron-LM's flags are given, also names the features that are on here by default and off
+/// there, and says that layers are divided by their times.
 void note_unstated_defaults(const CommandFlags& app, const PredictOptions& options);
 
 }  // namespace bubblescope::tools

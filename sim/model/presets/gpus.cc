@@ -65,8 +65,9 @@ Kernels with_power(Kernels kernels, double teraflops) {
 // Attention: A100 and B200 fitted to kernels of SimuMax's data, H100 between runs of several
 // sources. fp8_gain, and the sustained rates of Hopper and Blackwell: fitted to published steps
 // (docs/accuracy_published.md); the root of the power limit carries them to a generation's others,
-// as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 is faster than that:
-// six pairs of runs that differ in the device alone (docs/accuracy_steps.md, Constants).
+// as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 follows it in 16
+// bits; in 8 bits it is faster, by six pairs of runs that differ in the device alone
+// (docs/accuracy_steps.md, Constants).
 const Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
 const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
 const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};

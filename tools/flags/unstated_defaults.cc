@@ -25,23 +25,18 @@ void note_one_pipeline(const CommandFlags& app, const ModelOptions& options) {
 /// Whether the numbers of ranks are lists, of which each may be above 1.
 bool sweeps_ranks(const CommandFlags& app) { return app.knows("--gpus"); }
 
-/// Features that Megatron-LM has only if told.
-struct Unstated {
-  std::vector<std::string> assumed;  ///< its flags
-  std::vector<std::string> against;  ///< what turns them off here
-};
-
-Unstated find_unstated(const CommandFlags& app, const ModelOptions& options) {
+/// The features that Megatron-LM has only if told, by its flags, and the flags that turn them off
+/// here.
+std::vector<std::string> list_unstated(const CommandFlags& app, const ModelOptions& options) {
   const Parallelism& parallel = options.parallel;
   const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(options.runtime);
   const auto given = [&](const char* name) { return names_flag(app.words(), name); };
   const bool has_copies = sweeps_ranks(app) || parallel.data > 1 || parallel.context > 1;
-  Unstated unstated;
-  const auto add = [&](const std::string& theirs, const char* off) {
-    unstated.assumed.push_back("--" + theirs);
-    if (off != nullptr) unstated.against.emplace_back(off);
+  std::vector<std::string> unstated;
+  const auto add = [&](const std::string& theirs, const std::string& off) {
+    unstated.push_back("--" + theirs + " (off with " + off + ")");
   };
-  if (app.count("--precision") == 0) add("bf16", nullptr);
+  if (app.count("--precision") == 0) unstated.emplace_back("--bf16");
   const bool may_divide = sweeps_ranks(app) || parallel.tensor > 1;
   if (may_divide && parallel.sequence_parallel && !given("sequence-parallel"))
     add("sequence-parallel", "--no-sequence-parallel");
@@ -55,12 +50,10 @@ Unstated find_unstated(const CommandFlags& app, const ModelOptions& options) {
 
 void note_megatron_defaults(const CommandFlags& app, const ModelOptions& options) {
   if (!options.given() || !has_megatron_words(app.words())) return;
-  const Unstated unstated = find_unstated(app, options);
-  if (unstated.assumed.empty()) return;
-  const std::string against =
-      unstated.against.empty() ? "" : "; off here: " + join(unstated.against, ", ");
-  print_message("bubblescope: assumed though not given, while Megatron-LM has it off: {}{}\n",
-                join(unstated.assumed, ", "), against);
+  const std::vector<std::string> unstated = list_unstated(app, options);
+  if (unstated.empty()) return;
+  print_message("bubblescope: assumed, though Megatron-LM has {} off unless given: {}\n",
+                unstated.size() == 1 ? "it" : "them", join(unstated, ", "));
 }
 
 void note_balanced_layers(const CommandFlags& app, const PredictOptions& options) {

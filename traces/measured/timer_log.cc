@@ -310,6 +310,24 @@ class Reader {
   TimerRun* open_ = nullptr;                             ///< whose report was opened last
 };
 
+/// The logs of writers with timers, of which the first also tells what cannot be read of the
+/// others.
+std::vector<TimerLog> join_unread(std::vector<TimerLog> logs) {
+  std::vector<UnreadNumber> unread;
+  const auto lacks_timers = [&](const TimerLog& log) {
+    if (!log.timers.empty()) return false;
+    unread.insert(unread.end(), log.unread.begin(), log.unread.end());
+    return true;
+  };
+  logs.erase(std::remove_if(logs.begin(), logs.end(), lacks_timers), logs.end());
+  std::vector<UnreadNumber>& told = logs.front().unread;
+  told.insert(told.end(), unread.begin(), unread.end());
+  std::stable_sort(
+      told.begin(), told.end(),
+      [](const UnreadNumber& left, const UnreadNumber& right) { return left.line < right.line; });
+  return logs;
+}
+
 }  // namespace
 
 const LoggedTimer* TimerLog::find(std::string_view name) const {
@@ -322,7 +340,7 @@ std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& 
   std::vector<TimerLog> logs = Reader(text, file).read();
   if (std::any_of(logs.begin(), logs.end(),
                   [](const TimerLog& log) { return !log.timers.empty(); }))
-    return logs;
+    return join_unread(std::move(logs));
   if (logs.empty()) throw Error(file + ": it announces timers, but has none; give the whole log");
   const UnreadNumber& first = logs.front().unread.front();
   throw Error(fmt::format("{}:{}: {}; correct or remove the line", file, first.line, first.what));

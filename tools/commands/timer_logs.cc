@@ -48,10 +48,7 @@ std::optional<std::string> read_text(const std::string& path, const StreamTexts&
   if (!std::filesystem::is_regular_file(path, ignored)) return {};
   if (has_trace_ending(path) || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz")) return {};
   const std::string begin = read_begin(path);
-  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
-    throw Error(path +
-                " is UTF-16, as PowerShell writes it; convert it to UTF-8: iconv -f UTF-16 -t "
-                "UTF-8");
+  traces::expect_no_utf16(begin, path);
   if (traces::begins_as_trace(begin)) return {};
   return traces::read_file(path);
 }

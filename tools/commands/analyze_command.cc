@@ -304,7 +304,7 @@ int report_each(const AnalyzeOptions& options) {
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
-      const StreamTexts streams({path});
+      StreamTexts streams({path});
       if (const std::optional<traces::TimerLog> log = read_timer_log(path, streams)) {
         std::optional<double> change;
         if (log->iteration_ms) change = trend.add(*log->iteration_ms * 1e6);
@@ -334,7 +334,7 @@ int run_analyze(const Arguments& arguments) {
   const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
   if (!options) return 0;
   if (options->each) return report_each(*options);
-  const StreamTexts streams(options->paths);
+  StreamTexts streams(options->paths);
   if (const std::optional<std::string> timers =
           report_timer_logs(options->paths, options->format, streams)) {
     expect_report_alone(*options);

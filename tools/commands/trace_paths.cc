@@ -196,7 +196,8 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   const std::vector<std::string> files = list_files(folder);
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, {});
+  StreamTexts none;
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, none);
   for (std::size_t at = 0; at < files.size(); ++at) {
     if (outcomes[at].failed) {
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
@@ -242,7 +243,7 @@ bool has_trace_ending(const std::string& path) {
 }
 
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
-                                  const std::string& rules_file, const StreamTexts& streams) {
+                                  const std::string& rules_file, StreamTexts& streams) {
   traces::NameRules rules;
   if (!rules_file.empty())
     rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);

@@ -39,7 +39,7 @@ struct ReportedTime {
   double max_ms = 0;  ///< or that of the rank
 };
 
-/// What a writer printed in one run.
+/// A run of a writer.
 struct TimerRun {
   TimerBlock block = TimerBlock::kNone;
   bool is_interrupted = false;  ///< another line stood amid the block

@@ -200,11 +200,10 @@ class DeviceCheck {
           activity.record.span.end - activity.record.span.start;
     }
     if (static_cast<double>(stray) > kMaxStrayTime * static_cast<double>(inside + stray))
-      found_.push_back(
-          fmt::format("{:.1f} % of the kernels' time between the first and the last op of a step "
-                      "was launched in "
-                      "no op: annotations are missing, or do not enclose their launches",
-                      100.0 * static_cast<double>(stray) / static_cast<double>(inside + stray)));
+      found_.push_back(fmt::format(
+          "{:.1f} % of the kernels' time between the first and the last op of a step was launched "
+          "in no op: annotations are missing, or do not enclose their launches",
+          100.0 * static_cast<double>(stray) / static_cast<double>(inside + stray)));
   }
 
   const std::vector<TimeSpan>& steps_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -94,6 +95,21 @@ TEST(RefusedSteps, RefusesTheMiddleOfAStepInWordsForRecordings) {
             std::string::npos)
       << said;
   EXPECT_EQ(said.find("move it"), std::string::npos) << said;
+}
+
+TEST(RefusedSteps, NameTheFirstDoubtAlone) {
+  Events events;
+  events.slice("0B0", 0, 0, 0, 10).slice("0F0", 0, 0, 10, 10);
+  const std::string text = events.list();
+  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
+  trace.remarks.doubts = {"the order is a guess", "so are the times"};
+  std::string said;
+  try {
+    traces::assemble_steps(std::move(trace));
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_TRUE(said.ends_with("; record whole steps; the order is a guess")) << said;
 }
 
 TEST(RefusedSteps, TellsWhyAnOpRunsTwice) {

@@ -293,7 +293,7 @@ bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
   warn_of_unused_memory(memory, {&step.schedule.get(), &step.program});
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
-    print_message("bubblescope: {}\n", name_flags(problem.message));
+    print_message("bubblescope: {}\n", name_flags(to_string(problem)));
   return !problems.empty();
 }
 

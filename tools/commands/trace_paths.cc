@@ -76,12 +76,6 @@ void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-/// The name without its digits, which is the same for all files of a job: "rank3.json.gz" and
-/// "rank12.json.gz".
-std::string general_name(const std::string& path) {
-  return traces::without_digits(file_name(path));
-}
-
 /// A file of a folder that is not a trace or cannot be read.
 struct Unread {
   std::string path;
@@ -93,7 +87,7 @@ struct Unread {
 /// and neither may a damaged file with the extension of a trace: without it, the report would cover
 /// only part of the job.
 bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
-  if (names_of_traces.contains(general_name(unread.path))) return false;
+  if (names_of_traces.contains(traces::without_digits(file_name(unread.path)))) return false;
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
@@ -165,7 +159,8 @@ std::string advise_folders(const std::string& folder, const std::vector<std::str
   const std::vector<std::int32_t> ranks = find_ranks(inner);
   if (ranks.empty()) return "give one of them";
   const bool have_one_name = std::all_of(inner.begin(), inner.end(), [&](const std::string& other) {
-    return general_name(other) == general_name(inner.front());
+    return traces::without_digits(file_name(other)) ==
+           traces::without_digits(file_name(inner.front()));
   });
   if (have_one_name && std::set(ranks.begin(), ranks.end()).size() == ranks.size())
     return fmt::format("give all: {}", (fs::path(folder) / "*" / "*").string());
@@ -218,7 +213,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
       continue;
     }
-    names_of_traces.insert(general_name(files[at]));
+    names_of_traces.insert(traces::without_digits(file_name(files[at])));
     append_file(trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty()) refuse_folder(folder, unread);

@@ -14,8 +14,7 @@ std::vector<std::string> refuse_chimera_doubling(const ScheduleRequest& request)
   if (request.shape.microbatches % 4 != 0)
     reasons.push_back(
         "half of the micro-batches go in each direction, two at a time: `microbatches` must be a "
-        "multiple of "
-        "4");
+        "multiple of 4");
   return reasons;
 }
 

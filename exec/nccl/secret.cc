@@ -112,11 +112,9 @@ Secret read_secret(const SecretSource& source) {
   if (!source.file.empty()) return Secret(read_file(source.file));
   throw Error(
       "the backend nccl: other hosts can reach the rendezvous address, so the processes need a "
-      "secret; "
-      "export BUBBLESCOPE_SECRET=$(openssl rand -hex 32) where srun or mpirun is called, which "
-      "hand "
-      "it round (torchrun: the same on every host), or set BUBBLESCOPE_SECRET_FILE to a file of "
-      "mode 0600");
+      "secret; export BUBBLESCOPE_SECRET=$(openssl rand -hex 32) where srun or mpirun is called, "
+      "which hand it round (torchrun: the same on every host), or set BUBBLESCOPE_SECRET_FILE to a "
+      "file of mode 0600");
 }
 
 std::string find_secret_folder(const std::string& runtime_folder) {

@@ -172,8 +172,7 @@ std::string to_string(const Verification& verification) {
            largest;
   if (verification.is_explained)
     return "the training cannot be verified after so many steps, which amplify roundings as much "
-           "as a "
-           "fault; use fewer: it differs from the serial reference by " +
+           "as a fault; use fewer: it differs from the serial reference by " +
            largest;
   return "the training is WRONG: it differs from the serial reference by " + largest;
 }

@@ -81,8 +81,7 @@ std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks) {
   constexpr std::int32_t kMaxSearchedChunks = 16;
   if (chunks > kMaxSearchedChunks)
     return "`vpp` is above the " + std::to_string(kMaxSearchedChunks) +
-           " chunks that a search can "
-           "distinguish; use fewer";
+           " chunks that a search can distinguish; use fewer";
   if (choice == PlacementChoice::kLinear && chunks != 1)
     return "a linear placement has one stage per rank; leave `vpp` out or choose `placement` "
            "interleaved, v or wave";

@@ -28,7 +28,7 @@ bool CauseEvidence::has_drifted(const Worker& worker) const {
 
 bool CauseEvidence::is_slow(const Worker& worker) const {
   return std::any_of(slow_workers.begin(), slow_workers.end(),
-                     [&](const SlowWorkers& slow) { return slow.workers.front() == worker; });
+                     [&](const SlowWorker& slow) { return slow.worker == worker; });
 }
 
 Counterfactual CauseEvidence::shorten(std::span<const double> factors) const {

@@ -33,7 +33,7 @@ struct CauseEvidence {
   Chance chance;
   std::optional<Drift> drift;
   std::optional<Workers> workers;  ///< empty with one replica, which nothing is compared with
-  std::vector<SlowWorkers> slow_workers;  ///< one each
+  std::vector<SlowWorker> slow_workers;
 };
 
 }  // namespace bubblescope::inline sim

@@ -44,13 +44,11 @@ Sizes sizes_of(const ObservedStep& step) {
 Sizes find_sizes(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     if (step.size() > 1)
-      throw Error(
-          Fault::kProblem,
-          fmt::format(
-              "there are no times per micro-batch: the steps have {} data-parallel replicas, each "
-              "with "
-              "micro-batches of its own; give the files of one replica, or fit times per stage",
-              step.size()));
+      throw Error(Fault::kProblem,
+                  fmt::format("there are no times per micro-batch: the steps have {} data-parallel "
+                              "replicas, each with micro-batches of its own; give the files of one "
+                              "replica, or fit times per stage",
+                              step.size()));
   const Sizes first = sizes_of(steps.front().front());
   for (const ReplicatedStep& step : steps) {
     const Sizes own = sizes_of(step.front());

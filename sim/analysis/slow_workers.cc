@@ -53,14 +53,14 @@ bool is_changing(const std::vector<double>& relative_times, double usual) {
 
 }  // namespace
 
-SlowWorkers join_workers(const std::vector<SlowWorkers>& workers, std::int32_t ranks) {
+SlowWorkers join_workers(const std::vector<SlowWorker>& workers, std::int32_t ranks) {
   SlowWorkers all{.factor = 0, .steps = workers.front().steps};
   std::map<std::int32_t, std::int32_t> slow_ranks;  // of each replica
-  for (const SlowWorkers& one : workers) {
-    all.workers.push_back(one.workers.front());
+  for (const SlowWorker& one : workers) {
+    all.workers.push_back(one.worker);
     all.factor += one.factor / static_cast<double>(workers.size());
     all.steps = std::min(all.steps, one.steps);
-    ++slow_ranks[one.workers.front().replica];
+    ++slow_ranks[one.worker.replica];
   }
   all.whole_replicas = ranks > 1 && std::all_of(slow_ranks.begin(), slow_ranks.end(),
                                                 [&](const auto& of) { return of.second == ranks; });
@@ -81,23 +81,23 @@ Workers::Workers(std::span<const ReplicatedStep> steps)
   if (replicas_ > 1 && steps.front().front().program.ranks > 1) compare_steps();
 }
 
-std::vector<SlowWorkers> Workers::slow(double chance) const {
-  std::vector<SlowWorkers> found;
+std::vector<SlowWorker> Workers::slow(double chance) const {
+  std::vector<SlowWorker> found;
   for (std::size_t replica = 0; replica < replicas_; ++replica)
     for (std::int32_t rank = 0; rank < steps_.front().front().program.ranks; ++rank) {
       const Worker worker{static_cast<std::int32_t>(replica), rank};
       const double slower = slowness(worker);
-      if (slower > std::max(kSlow, 1 + chance)) found.push_back({{worker}, slower});
+      if (slower > std::max(kSlow, 1 + chance)) found.push_back({worker, slower});
     }
-  std::stable_sort(
-      found.begin(), found.end(),
-      [](const SlowWorkers& left, const SlowWorkers& right) { return left.factor > right.factor; });
-  for (SlowWorkers& slow : found) slow.steps = count_slow_steps(slow.workers.front());
+  std::stable_sort(found.begin(), found.end(), [](const SlowWorker& left, const SlowWorker& right) {
+    return left.factor > right.factor;
+  });
+  for (SlowWorker& slow : found) slow.steps = count_slow_steps(slow.worker);
   return found;
 }
 
-Counterfactual Workers::with_usual_speed(const SlowWorkers& slow) const {
-  const std::set<Worker> workers(slow.workers.begin(), slow.workers.end());
+Counterfactual Workers::with_usual_speed(const std::vector<Worker>& slow) const {
+  const std::set<Worker> workers(slow.begin(), slow.end());
   return [this, workers](std::size_t at, const ReplicatedStep& step,
                          std::vector<Durations> durations) {
     for (std::size_t replica = 0; replica < step.size(); ++replica)

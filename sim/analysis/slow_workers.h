@@ -18,8 +18,15 @@ namespace bubblescope::inline sim {
 /// How slow a worker is clearly: it must not count as an unequal stage as well.
 inline constexpr double kClearlySlow = 1.1;
 
-/// One cause of several slow workers, the slowest first.
-SlowWorkers join_workers(const std::vector<SlowWorkers>& workers, std::int32_t ranks);
+/// A worker that is slower than its stages in other replicas.
+struct SlowWorker {
+  Worker worker = {};
+  double factor = 1;       ///< how many times as long it takes
+  std::int64_t steps = 0;  ///< those in which it is over 2 % slower
+};
+
+/// The cause that slow workers are together, the slowest first.
+SlowWorkers join_workers(const std::vector<SlowWorker>& workers, std::int32_t ranks);
 
 class Workers {
  public:
@@ -27,12 +34,12 @@ class Workers {
   explicit Workers(std::span<const ReplicatedStep> steps);
 
   /// The workers that are more than 2 % slower, and by more than the fraction `chance`, the slowest
-  /// first, one each.
-  std::vector<SlowWorkers> slow(double chance) const;
+  /// first.
+  std::vector<SlowWorker> slow(double chance) const;
 
   /// Makes these workers as fast as the others. A worker that is slower in some steps than in
   /// others, as a device is that throttles, becomes as much faster in each. Refers to the workers.
-  Counterfactual with_usual_speed(const SlowWorkers& slow) const;
+  Counterfactual with_usual_speed(const std::vector<Worker>& slow) const;
 
  private:
   using StageKind = std::pair<std::int32_t, OpKind>;

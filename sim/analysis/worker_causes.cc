@@ -16,14 +16,17 @@ constexpr std::size_t kMaxSingleWorkers = 3;  ///< that are causes of their own
 /// Adds workers as one cause if they hide each other, else one by one. Returns the
 /// counterfactual of all.
 Counterfactual add_together(CauseList& causes, const CauseEvidence& evidence,
-                            const std::vector<SlowWorkers>& workers) {
+                            const std::vector<SlowWorker>& workers) {
+  const auto make_cause = [&](const std::vector<SlowWorker>& some) -> RemovableCause {
+    const SlowWorkers facts = join_workers(some, evidence.steps.front().front().program.ranks);
+    return {{facts}, evidence.workers->with_usual_speed(facts.workers)};
+  };
   std::vector<RemovableCause> singles;
   for (std::size_t at = 0; at < workers.size() && at < kMaxSingleWorkers; ++at)
-    singles.push_back({{workers[at]}, evidence.workers->with_usual_speed(workers[at])});
-  const SlowWorkers all = join_workers(workers, evidence.steps.front().front().program.ranks);
-  const Counterfactual counterfactual = evidence.workers->with_usual_speed(all);
-  causes.add_joined(singles, {{all}, counterfactual});
-  return counterfactual;
+    singles.push_back(make_cause({workers[at]}));
+  const RemovableCause all = make_cause(workers);
+  causes.add_joined(singles, all);
+  return all.counterfactual;
 }
 
 }  // namespace

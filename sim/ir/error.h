@@ -39,8 +39,14 @@ class Error : public std::runtime_error {
 struct Problem {
   std::optional<std::int32_t> rank;      ///< the rank on which it occurs
   std::optional<std::int32_t> position;  ///< the index in that rank's order
-  std::string message;                   ///< what is wrong and how to fix it
+  std::string what;                      ///< the fault, with its op: "0F0 runs twice"
+  std::string remedy = {};               ///< of the schedule; empty where the fault says it
 };
+
+/// Both in one text: "0F0 runs twice; the first is at position 0, remove one".
+inline std::string to_string(const Problem& problem) {
+  return problem.remedy.empty() ? problem.what : problem.what + "; " + problem.remedy;
+}
 
 using Problems = std::vector<Problem>;
 

@@ -59,8 +59,8 @@ Problems find_swapped_messages(const Schedule& schedule, const std::vector<RankO
       problems.push_back({ranks.second, received.position,
                           to_string(received.op) + " is message " + std::to_string(at) +
                               " expected from rank " + std::to_string(ranks.first) +
-                              ", which sends " + to_string(sent.op) +
-                              " there; order both the same"});
+                              ", which sends " + to_string(sent.op) + " there",
+                          "order both the same"});
       break;
     }
   return problems;

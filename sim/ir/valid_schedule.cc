@@ -40,7 +40,7 @@ ValidSchedule require_valid(Schedule schedule) {
   const auto& invalid = std::get<InvalidSchedule>(validated);
   throw Error(Fault::kProblem, invalid.schedule.name +
                                    " is not legal: " + std::to_string(invalid.problems.size()) +
-                                   " problem(s), the first: " + invalid.problems[0].message);
+                                   " problem(s), the first: " + to_string(invalid.problems[0]));
 }
 
 }  // namespace bubblescope::inline sim

@@ -51,8 +51,8 @@ class OpChecks {
 
  private:
   void report(std::optional<std::int32_t> rank, std::optional<std::int32_t> position,
-              std::string message) {
-    problems_.push_back({rank, position, std::move(message)});
+              std::string what, std::string remedy = {}) {
+    problems_.push_back({rank, position, std::move(what), std::move(remedy)});
   }
 
   bool belongs(std::int32_t stage, std::int32_t microbatch) const {
@@ -67,24 +67,27 @@ class OpChecks {
       report({}, {},
              "the shape has " + std::to_string(shape.ranks) + " rank(s) and " +
                  std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
-                 std::to_string(rows) + " row(s); they must agree and be at least 1");
+                 std::to_string(rows) + " row(s)",
+             "they must agree and be at least 1");
     if (schedule_.fused_forwards < 1 ||
         std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.fused_forwards, 1) !=
             0)
       report({}, {},
              "forwards are fused " + std::to_string(schedule_.fused_forwards) +
-                 " at a time, which does not divide their number; correct one");
+                 " at a time, which does not divide their number",
+             "correct one");
     if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
         schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
       report({}, {},
              "the placement has " + std::to_string(schedule_.stages()) + " stage(s) for " +
-                 std::to_string(schedule_.pipelines) +
-                 " pipeline(s); each needs the same number, at least 1");
+                 std::to_string(schedule_.pipelines) + " pipeline(s)",
+             "each needs the same number, at least 1");
     const std::size_t policies = schedule_.recompute_of_stage.size();
     if (policies != 0 && policies != static_cast<std::size_t>(schedule_.stages()))
       report({}, {},
              "the recomputation names " + std::to_string(policies) + " stage(s) of " +
-                 std::to_string(schedule_.stages()) + "; name each, or none");
+                 std::to_string(schedule_.stages()),
+             "name each, or none");
     check_side_stages();
     check_offload_targets(rows);
     if (problems_.empty()) check_size();
@@ -99,7 +102,8 @@ class OpChecks {
     if (side < 0 || (side > 0 && side >= schedule_.stages()))
       report({}, {},
              "of " + std::to_string(schedule_.stages()) + " stage(s), " + std::to_string(side) +
-                 " cannot be beside the chain; leave at least one in it");
+                 " cannot be beside the chain",
+             "leave at least one in it");
     if (side > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
       report({}, {}, "stages beside the chain need one pipeline, and one rank per stage");
   }
@@ -116,7 +120,8 @@ class OpChecks {
              "the shape requires " + std::to_string(schedule_.stages()) + " stage(s) x " +
                  std::to_string(microbatches) + " micro-batch(es) x " +
                  std::to_string(schedule_.shape.slices) + " slice(s), but there are only " +
-                 std::to_string(schedule_.op_count()) + " ops; correct one of them");
+                 std::to_string(schedule_.op_count()) + " ops",
+             "correct one of them");
   }
 
   bool has_replica_counts() {
@@ -124,7 +129,8 @@ class OpChecks {
     if (counts == 0 || counts == schedule_.rank_of_stage.size()) return true;
     report({}, {},
            "the replicas name " + std::to_string(counts) + " stage(s) of " +
-               std::to_string(schedule_.stages()) + "; name each, or none");
+               std::to_string(schedule_.stages()),
+           "name each, or none");
     return false;
   }
 
@@ -138,7 +144,8 @@ class OpChecks {
       else if (schedule_.replicas(stage) < 1)
         report({}, {},
                "stage " + std::to_string(stage) + " has " +
-                   std::to_string(schedule_.replicas(stage)) + " replicas; it needs at least 1");
+                   std::to_string(schedule_.replicas(stage)) + " replicas",
+               "it needs at least 1");
     }
   }
 
@@ -147,12 +154,14 @@ class OpChecks {
     if (!offload_targets.empty() && offload_targets.size() != static_cast<std::size_t>(ranks))
       report({}, {},
              "there are " + std::to_string(offload_targets.size()) + " offload target(s) for " +
-                 std::to_string(ranks) + " rank(s); name one for each, or none");
+                 std::to_string(ranks) + " rank(s)",
+             "name one for each, or none");
     for (std::size_t rank = 0; rank < offload_targets.size(); ++rank)
       if (offload_targets[rank] < 0 || offload_targets[rank] >= ranks)
         report({}, {},
                "rank " + std::to_string(rank) + " evicts to rank " +
-                   std::to_string(offload_targets[rank]) + "; ranks are " + range_text(ranks));
+                   std::to_string(offload_targets[rank]),
+               "ranks are " + range_text(ranks));
   }
 
   void check_pairing(std::int32_t rank, std::int32_t at) {
@@ -165,19 +174,15 @@ class OpChecks {
     const bool lacks_second =
         ops[at].pairing == Pairing::kFirst && !has_pairing(at + 1, Pairing::kSecond);
     if (lacks_second || (second && !has_pairing(at - 1, Pairing::kFirst)))
-      report(rank, at,
-             to_string(ops[at]) +
-                 " is half of an overlapped pair without the other; a pair is a "
-                 "forward and, right after it, a B or I");
+      report(rank, at, to_string(ops[at]) + " is half of an overlapped pair without the other",
+             "a pair is a forward and, right after it, a B or I");
     else if (second && (ops[at - 1].kind != OpKind::kForward || !gives_input_grad(ops[at].kind)))
-      report(rank, at,
-             to_string(ops[at]) + " is paired with " + to_string(ops[at - 1]) +
-                 "; a pair is a forward and then a B or I");
+      report(rank, at, to_string(ops[at]) + " is paired with " + to_string(ops[at - 1]),
+             "a pair is a forward and then a B or I");
     else if (second && ops[at].stage == ops[at - 1].stage &&
              ops[at].microbatch == ops[at - 1].microbatch)
-      report(rank, at,
-             to_string(ops[at]) + " needs the forward that it is paired with; run them " +
-                 "one after the other");
+      report(rank, at, to_string(ops[at]) + " needs the forward that it is paired with",
+             "run them one after the other");
   }
 
   /// Fused forwards must be adjacent and in order.
@@ -201,12 +206,11 @@ class OpChecks {
     const Op& op = schedule_.order[rank][at];
     const Shape& shape = schedule_.shape;
     if (!occurs_in_order(op.kind)) {
-      report(rank, at, to_string(op) + " is not a compute op; messages belong in the posted lists");
+      report(rank, at, to_string(op) + " is not a compute op",
+             "messages belong in the posted lists");
     } else if (is_copy(op.kind) && schedule_.offload_target_of_rank.empty()) {
-      report(
-          rank, at,
-          to_string(op) +
-              " has no offload target: name the rank (or host) that stores what each rank evicts");
+      report(rank, at, to_string(op) + " has no offload target",
+             "name the rank (or host) that stores what each rank evicts");
     } else if (op.stage < 0 || op.stage >= schedule_.stages()) {
       report(rank, at,
              to_string(op) + " is on stage " + std::to_string(op.stage) + ", stages are " +
@@ -223,13 +227,14 @@ class OpChecks {
       report(rank, at,
              to_string(op) + " is on rank " + std::to_string(rank) + ", but stage " +
                  std::to_string(op.stage) + " is on rank " +
-                 std::to_string(schedule_.rank_of(op.stage, op.microbatch)) + "; move it there");
+                 std::to_string(schedule_.rank_of(op.stage, op.microbatch)),
+             "move it there");
     } else if (!belongs(op.stage, op.microbatch)) {
       report(rank, at,
              to_string(op) + ": micro-batch " + std::to_string(op.microbatch) +
                  " runs through the other pipeline's stages");
     } else if (schedule_.forward_only && op.kind != OpKind::kForward) {
-      report(rank, at, to_string(op) + " is in a forward-only schedule; remove it");
+      report(rank, at, to_string(op) + " is in a forward-only schedule", "remove it");
     } else {
       return true;
     }
@@ -245,13 +250,13 @@ class OpChecks {
     if (!place.is_present) {
       place = {static_cast<std::uint32_t>(at) & 0x3fffffffu, 1u, full ? 1u : 0u};
     } else if ((place.full != 0) == full) {
-      report(rank, at,
-             to_string(op) + " runs twice; the first is at position " +
-                 std::to_string(position_of(place)) + ", remove one");
+      report(rank, at, to_string(op) + " runs twice",
+             "the first is at position " + std::to_string(position_of(place)) + ", remove one");
     } else {
       report(rank, at,
              "stage " + std::to_string(op.stage) + ", micro-batch " +
-                 std::to_string(op.microbatch) + " has B as well as I; keep one of them");
+                 std::to_string(op.microbatch) + " has B as well as I",
+             "keep one of them");
     }
   }
 
@@ -267,15 +272,15 @@ class OpChecks {
       const Place& forward = place(ValueKind::kActivation, stage, microbatch, slice);
       const Place& gradient = place(ValueKind::kGradient, stage, microbatch, slice);
       const Place& weights = place(ValueKind::kWeightGradient, stage, microbatch, slice);
-      if (!forward.is_present) report(rank, {}, to_string(op) + " is missing; add it to this rank");
+      if (!forward.is_present)
+        report(rank, {}, to_string(op) + " is missing", "add it to this rank");
       if (schedule_.forward_only) continue;
       check_backward(rank, op, gradient, weights);
       if (may_recompute_) check_recompute(rank, op, forward, gradient);
       if (has_copies_) check_copies(rank, op, forward, gradient);
       if (forward.is_present && gradient.is_present && gradient.position < forward.position)
-        report(
-            rank, position_of(gradient),
-            text(op, gradient) + " runs before its forward " + to_string(op) + "; move it after");
+        report(rank, position_of(gradient),
+               text(op, gradient) + " runs before its forward " + to_string(op), "move it after");
     }
   }
 
@@ -291,20 +296,20 @@ class OpChecks {
                       const Place& weights) {
     const auto weight_text = [&] { return text(op, OpKind::kWeightGrad); };
     if (!gradient.is_present && !weights.is_present)
-      report(rank, {},
-             text(op, OpKind::kBackward) + " is missing, and so are I and W; add B, or I and W");
+      report(rank, {}, text(op, OpKind::kBackward) + " is missing, and so are I and W",
+             "add B, or I and W");
     else if (!gradient.is_present)
-      report(rank, position_of(weights),
-             weight_text() + " has no I; add " + text(op, OpKind::kInputGrad) + " before it");
+      report(rank, position_of(weights), weight_text() + " has no I",
+             "add " + text(op, OpKind::kInputGrad) + " before it");
     else if (gradient.full && weights.is_present)
       report(rank, position_of(weights),
-             weight_text() + " repeats the work of " + text(op, gradient) +
-                 "; write I instead of B, or remove W");
+             weight_text() + " repeats the work of " + text(op, gradient),
+             "write I instead of B, or remove W");
     else if (!gradient.full && !weights.is_present)
-      report(rank, {}, weight_text() + " is missing; add it after " + text(op, gradient));
+      report(rank, {}, weight_text() + " is missing", "add it after " + text(op, gradient));
     else if (weights.is_present && weights.position < gradient.position)
-      report(rank, position_of(weights),
-             weight_text() + " runs before its " + text(op, gradient) + "; move it after");
+      report(rank, position_of(weights), weight_text() + " runs before its " + text(op, gradient),
+             "move it after");
   }
 
   void check_recompute(std::int32_t rank, const Op& op, const Place& forward,
@@ -315,18 +320,20 @@ class OpChecks {
     if (recomputed.is_present && !planned)
       report(rank, position_of(recomputed),
              recomputed_text() + " is on stage " + std::to_string(op.stage) +
-                 ", which does not recompute; remove it, or let the stage recompute");
+                 ", which does not recompute",
+             "remove it, or let the stage recompute");
     if (!recomputed.is_present && planned && !schedule_.recompute_of_stage.empty())
-      report(rank, {},
-             recomputed_text() + " is missing, for stage " + std::to_string(op.stage) +
-                 " recomputes; add it before the backward");
+      report(
+          rank, {},
+          recomputed_text() + " is missing, for stage " + std::to_string(op.stage) + " recomputes",
+          "add it before the backward");
     if (!recomputed.is_present) return;
     if (forward.is_present && recomputed.position < forward.position)
-      report(rank, position_of(recomputed),
-             recomputed_text() + " runs before its forward; move it after");
+      report(rank, position_of(recomputed), recomputed_text() + " runs before its forward",
+             "move it after");
     if (gradient.is_present && gradient.position < recomputed.position)
       report(rank, position_of(recomputed),
-             recomputed_text() + " runs after its backward, which needs it; move it before");
+             recomputed_text() + " runs after its backward, which needs it", "move it before");
   }
 
   /// The order must be: forward, EVICT, LOAD, then the op that uses the activations.
@@ -337,19 +344,20 @@ class OpChecks {
     const std::string evict_text = text(op, OpKind::kEvict);
     const std::string load_text = text(op, OpKind::kLoad);
     if (evict.is_present && !load.is_present)
-      report(rank, position_of(evict), evict_text + " is never loaded back; add " + load_text);
+      report(rank, position_of(evict), evict_text + " is never loaded back", "add " + load_text);
     if (load.is_present && !evict.is_present)
-      report(rank, position_of(load), load_text + " loads what was never evicted; remove it");
+      report(rank, position_of(load), load_text + " loads what was never evicted", "remove it");
     if (evict.is_present && forward.is_present && evict.position < forward.position)
-      report(rank, position_of(evict), evict_text + " runs before its forward; move it after");
+      report(rank, position_of(evict), evict_text + " runs before its forward", "move it after");
     if (evict.is_present && load.is_present && load.position < evict.position)
-      report(rank, position_of(load), load_text + " runs before " + evict_text + "; move it after");
+      report(rank, position_of(load), load_text + " runs before " + evict_text, "move it after");
     const Place& user = recomputed.is_present ? recomputed : gradient;
     if (load.is_present && user.is_present && user.position < load.position)
       report(rank, position_of(load),
              load_text + " runs after " +
                  (recomputed.is_present ? text(op, OpKind::kRecompute) : text(op, gradient)) +
-                 ", which needs it; move it before");
+                 ", which needs it",
+             "move it before");
   }
 
   const Schedule& schedule_;

@@ -42,16 +42,18 @@ class AfterChecks {
   void check(const AfterEdge& edge) {
     const std::optional<OrderPlace> waiting = find(edge.op);
     const std::optional<OrderPlace> awaited = find(edge.awaited);
-    const auto is_at = [&](std::string message) { report(waiting, edge, std::move(message)); };
-    if (!waiting) return is_at(to_string(edge.op) + " is not in the order; correct or remove it");
+    const auto is_at = [&](const std::string& what, std::string remedy) {
+      report(waiting, edge, what, std::move(remedy));
+    };
+    if (!waiting) return is_at(to_string(edge.op) + " is not in the order", "correct or remove it");
     if (!awaited)
-      return is_at(to_string(edge.awaited) + " is not in the order; correct or remove it");
+      return is_at(to_string(edge.awaited) + " is not in the order", "correct or remove it");
     if (index_(edge.op) == index_(edge.awaited))
-      return is_at("an op cannot wait for itself; remove the edge");
+      return is_at("an op cannot wait for itself", "remove the edge");
     sound_.push_back(&edge);
     if (waiting->rank == awaited->rank && waiting->position < awaited->position)
-      is_at(to_string(edge.awaited) + " is later in the order of their rank; move it up, or " +
-            "remove the edge");
+      is_at(to_string(edge.awaited) + " is later in the order of their rank",
+            "move it up, or remove the edge");
   }
 
   /// Sorts, because a set of millions of edges would take too much memory.
@@ -64,7 +66,7 @@ class AfterChecks {
     });
     for (std::size_t at = 1; at < sound_.size(); ++at)
       if (ends(sound_[at]) == ends(sound_[at - 1]))
-        report(find(sound_[at]->op), *sound_[at], "the same edge is given twice; remove one");
+        report(find(sound_[at]->op), *sound_[at], "the same edge is given twice", "remove one");
   }
 
   /// Empty unless the order has exactly this op.
@@ -79,8 +81,9 @@ class AfterChecks {
     return ops[static_cast<std::size_t>(place->position)].kind == op.kind ? place : std::nullopt;
   }
 
-  void report(const std::optional<OrderPlace>& at, const AfterEdge& edge, std::string message) {
-    Problem problem{{}, {}, "after edge '" + to_string(edge) + "': " + std::move(message)};
+  void report(const std::optional<OrderPlace>& at, const AfterEdge& edge, const std::string& what,
+              std::string remedy) {
+    Problem problem{{}, {}, "after edge '" + to_string(edge) + "': " + what, std::move(remedy)};
     if (at) problem.rank = at->rank;
     if (at) problem.position = at->position;
     problems_.push_back(std::move(problem));

@@ -51,8 +51,8 @@ Problems validate_chunks(const Schedule& schedule) {
   return {{{},
            {},
            "the shape says " + std::to_string(stated) +
-               " chunk(s) per rank, but the placement gives a rank " + possible +
-               "; correct one of them"}};
+               " chunk(s) per rank, but the placement gives a rank " + possible,
+           "correct one of them"}};
 }
 
 }  // namespace bubblescope::inline sim

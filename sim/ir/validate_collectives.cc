@@ -33,42 +33,44 @@ class CollectiveChecks {
   void check(const Op& op, std::int32_t at) {
     if (is_compute(op.kind)) {
       if (sharded_.contains(op.stage) && !gathered_.contains(op.stage))
-        report(at, to_string(op) + " needs the parameters of stage " + std::to_string(op.stage) +
-                       "; add " + std::to_string(op.stage) + "UNSHARD before it");
+        report(at, to_string(op) + " needs the parameters of stage " + std::to_string(op.stage),
+               "add " + std::to_string(op.stage) + "UNSHARD before it");
       return;
     }
     if (op.kind == OpKind::kOptimizer || op.kind == OpKind::kNorm)
-      return report(at, to_string(op) +
-                            " cannot be a cell of a schedule; remove it, and request it with "
-                            "`optimizer`");
+      return report(at, to_string(op) + " cannot be a cell of a schedule",
+                    "remove it, and request it with `optimizer`");
     if (!is_collective(op.kind)) return;
     if (!is_here(op.stage))
-      return report(at, to_string(op) + " belongs to a stage that rank " + std::to_string(rank_) +
-                            " does not hold; remove it");
+      return report(at,
+                    to_string(op) + " belongs to a stage that rank " + std::to_string(rank_) +
+                        " does not hold",
+                    "remove it");
     if (op.kind == OpKind::kReduceGrad) check_reduction(op, at);
     if (op.kind == OpKind::kUnshard && !gathered_.insert(op.stage).second)
-      report(at, to_string(op) + " gathers parameters that are gathered already; remove it");
+      report(at, to_string(op) + " gathers parameters that are gathered already", "remove it");
     if (op.kind == OpKind::kReshard && gathered_.erase(op.stage) == 0)
-      report(at, to_string(op) + " drops parameters that are not gathered; add " +
-                     std::to_string(op.stage) +
-                     "UNSHARD before the ops that need them, or remove it");
+      report(at, to_string(op) + " drops parameters that are not gathered",
+             "add " + std::to_string(op.stage) +
+                 "UNSHARD before the ops that need them, or remove it");
   }
 
   /// A runtime scales the gradients of a stage and sums them over its replicas in one go, so this
   /// must happen once, and to all of them.
   void check_reduction(const Op& op, std::int32_t at) {
     if (schedule_.pipelines > 1 || !schedule_.weights.empty())
-      report(at, to_string(op) +
-                     " reduces without its replica, or for many updates at once; remove "
-                     "it, and use `grad_reduction`");
+      report(at, to_string(op) + " reduces without its replica, or for many updates at once",
+             "remove it, and use `grad_reduction`");
     if (!reduced_.insert(op.stage).second)
-      return report(at, to_string(op) + " reduces gradients that are reduced already; remove it");
+      return report(at, to_string(op) + " reduces gradients that are reduced already", "remove it");
     const auto last = last_weight_grad_.find(op.stage);
     if (last == last_weight_grad_.end() || last->second < at) return;
     const RankOrder& cells = schedule_.posted[static_cast<std::size_t>(rank_)];
-    report(at, to_string(op) + " runs before " +
-                   to_string(cells[static_cast<std::size_t>(last->second)]) +
-                   ", whose gradients would be left out; move it after");
+    report(at,
+           to_string(op) + " runs before " +
+               to_string(cells[static_cast<std::size_t>(last->second)]) +
+               ", whose gradients would be left out",
+           "move it after");
   }
 
   bool is_here(std::int32_t stage) const {
@@ -77,8 +79,8 @@ class CollectiveChecks {
     return rank_ >= first && rank_ < first + schedule_.replicas(stage);
   }
 
-  void report(std::int32_t at, std::string message) {
-    problems_.push_back({rank_, at, std::move(message)});
+  void report(std::int32_t at, std::string what, std::string remedy) {
+    problems_.push_back({rank_, at, std::move(what), std::move(remedy)});
   }
 
   const Schedule& schedule_;

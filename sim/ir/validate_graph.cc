@@ -13,11 +13,11 @@ void check_inputs(const Schedule& schedule, std::int32_t stage, Problems& proble
   std::int32_t before = -1;
   for (const std::int32_t input : schedule.graph.inputs(stage)) {
     if (input <= before || input >= stage)
-      problems.push_back({{},
-                          {},
-                          "stage " + std::to_string(stage) + " has the input " +
-                              std::to_string(input) +
-                              "; its inputs are earlier stages, each once and in ascending order"});
+      problems.push_back(
+          {{},
+           {},
+           "stage " + std::to_string(stage) + " has the input " + std::to_string(input),
+           "its inputs are earlier stages, each once and in ascending order"});
     before = input;
   }
 }
@@ -27,18 +27,18 @@ void check_inputs(const Schedule& schedule, std::int32_t stage, Problems& proble
 Problems validate_graph(const Schedule& schedule) {
   Problems problems;
   if (schedule.graph.is_chain()) return problems;
-  const auto report = [&](std::string message) {
-    problems.push_back({{}, {}, std::move(message)});
+  const auto report = [&](std::string what, std::string remedy = {}) {
+    problems.push_back({{}, {}, std::move(what), std::move(remedy)});
   };
   const auto stages = static_cast<std::int32_t>(schedule.graph.inputs().size());
   if (stages != schedule.stages())
     report("the stage graph has the inputs of " + std::to_string(stages) +
-           " stage(s), and the placement " + std::to_string(schedule.stages()) +
-           "; name those of each");
+               " stage(s), and the placement " + std::to_string(schedule.stages()),
+           "name those of each");
   if (schedule.pipelines > 1 || !schedule.replicas_of_stage.empty())
     report("a stage graph needs one pipeline, and one rank per stage");
   if (posts_messages(schedule))
-    report("posted messages need stages in a chain; leave them to the lowering");
+    report("posted messages need stages in a chain", "leave them to the lowering");
   for (std::int32_t stage = 0; stage < stages; ++stage) check_inputs(schedule, stage, problems);
   return problems;
 }

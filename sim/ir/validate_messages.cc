@@ -32,8 +32,9 @@ class MessageChecks {
   }
 
  private:
-  void report(std::int32_t rank, std::optional<std::int32_t> position, std::string message) {
-    problems_.push_back({rank, position, std::move(message)});
+  void report(std::int32_t rank, std::optional<std::int32_t> position, std::string what,
+              std::string remedy = {}) {
+    problems_.push_back({rank, position, std::move(what), std::move(remedy)});
   }
 
   void record_rank(std::int32_t rank) {
@@ -57,19 +58,17 @@ class MessageChecks {
         schedule_.rank_of(*receiving_stage(schedule_, *content), content->microbatch);
     const std::int32_t expected_rank = is_send(op.kind) ? from : to;
     if (from == to)
-      return report(
-          rank, at,
-          to_string(op) + " would not leave rank " + std::to_string(from) + "; remove it");
+      return report(rank, at, to_string(op) + " would not leave rank " + std::to_string(from),
+                    "remove it");
     if (expected_rank != rank)
-      return report(
-          rank, at,
-          to_string(op) + " belongs to rank " + std::to_string(expected_rank) + "; move it there");
+      return report(rank, at, to_string(op) + " belongs to rank " + std::to_string(expected_rank),
+                    "move it there");
     Ends& ends = ends_[index_(*content)];
     std::optional<std::int32_t>& end = is_send(op.kind) ? ends.send : ends.recv;
-    if (end) return report(rank, at, to_string(op) + " is posted twice; remove one");
+    if (end) return report(rank, at, to_string(op) + " is posted twice", "remove one");
     end = at;
     if (is_send(op.kind) && !ends.content)
-      report(rank, at, to_string(op) + " is posted before its data is produced; move it after");
+      report(rank, at, to_string(op) + " is posted before its data is produced", "move it after");
   }
 
   void check_consumer(std::int32_t rank, const Op& op) {
@@ -81,15 +80,14 @@ class MessageChecks {
       const Op send = make_send(content);
       const Op recv = make_receive(schedule_, content, op.stage);
       if (!ends.send)
-        report(from, {},
-               to_string(send) + " is missing; " + to_string(op) + " of rank " +
-                   std::to_string(rank) + " waits for it");
+        report(from, {}, to_string(send) + " is missing",
+               to_string(op) + " of rank " + std::to_string(rank) + " waits for it");
       if (!ends.recv)
-        report(rank, {}, to_string(recv) + " is missing; add it before " + to_string(op));
+        report(rank, {}, to_string(recv) + " is missing", "add it before " + to_string(op));
       if (ends.recv && user && *user < *ends.recv)
         report(rank, ends.recv,
-               to_string(recv) + " is posted after " + to_string(op) +
-                   ", which needs it; move it before");
+               to_string(recv) + " is posted after " + to_string(op) + ", which needs it",
+               "move it before");
     }
   }
 

@@ -19,8 +19,8 @@ class CellChecks {
       return {{{},
                {},
                "there are posted lists for " + std::to_string(schedule_.posted.size()) +
-                   " rank(s), the order is of " + std::to_string(schedule_.order.size()) +
-                   "; give each rank its list, or none"}};
+                   " rank(s), the order is of " + std::to_string(schedule_.order.size()),
+               "give each rank its list, or none"}};
     for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) check_rank(rank);
     return std::move(problems_);
   }
@@ -36,17 +36,17 @@ class CellChecks {
       if (next == order.size() || cell != order[next])
         return report(rank, at,
                       to_string(cell) + " is posted where the order has " +
-                          (next == order.size() ? "no further op" : to_string(order[next])) +
-                          "; give both the same ops");
+                          (next == order.size() ? "no further op" : to_string(order[next])),
+                      "give both the same ops");
       ++next;
     }
     if (next < order.size())
-      report(rank, cells.size(),
-             to_string(order[next]) + " is missing from the posted cells; add it");
+      report(rank, cells.size(), to_string(order[next]) + " is missing from the posted cells",
+             "add it");
   }
 
-  void report(std::int32_t rank, std::size_t at, std::string message) {
-    problems_.push_back({rank, static_cast<std::int32_t>(at), std::move(message)});
+  void report(std::int32_t rank, std::size_t at, std::string what, std::string remedy) {
+    problems_.push_back({rank, static_cast<std::int32_t>(at), std::move(what), std::move(remedy)});
   }
 
   const Schedule& schedule_;

@@ -30,14 +30,16 @@ Problems validate_turns(const Schedule& schedule) {
     return {{{},
              {},
              "the turns name " + std::to_string(given) + " stage(s) of " +
-                 std::to_string(schedule.stages()) +
-                 "; give the replicas of every stage, and their turns"}};
+                 std::to_string(schedule.stages()),
+             "give the replicas of every stage, and their turns"}};
   Problems problems;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     for (Problem& problem : validate_turns_of(schedule, stage)) problems.push_back(problem);
   if (!schedule.weights.empty())
-    problems.push_back(
-        {{}, {}, "replicas that take turns update together, at the step's end; leave weights out"});
+    problems.push_back({{},
+                        {},
+                        "replicas that take turns update together, at the step's end",
+                        "leave weights out"});
   return problems;
 }
 

@@ -22,9 +22,9 @@ class WaitChecks {
   Problems run() && {
     for (std::size_t at = 0; at < cells_.size(); ++at) check(cells_[at], static_cast<int>(at));
     for (const auto& [send, at] : pending_sends_)
-      report(at, to_string(cells_[static_cast<std::size_t>(at)]) + " has no wait; add its WAIT_" +
-                     std::string(code(cells_[static_cast<std::size_t>(at)].kind)) +
-                     " after it, as PyTorch 2.15 requires");
+      report(at, to_string(cells_[static_cast<std::size_t>(at)]) + " has no wait",
+             "add its WAIT_" + std::string(code(cells_[static_cast<std::size_t>(at)].kind)) +
+                 " after it, as PyTorch 2.15 requires");
     if (open_reduction_) report_reduction();
     return std::move(problems_);
   }
@@ -41,9 +41,8 @@ class WaitChecks {
   void check(const Op& op, std::int32_t at) {
     if (is_send(op.kind)) pending_sends_.emplace(message_key(op), at);
     if (is_send_wait(op.kind) && pending_sends_.erase(message_key(op)) == 0)
-      report(at, to_string(op) +
-                     " waits for no SEND of this rank that is still in transit; put one wait "
-                     "after each SEND");
+      report(at, to_string(op) + " waits for no SEND of this rank that is still in transit",
+             "put one wait after each SEND");
     if (op.kind == OpKind::kReduceGrad) begin_reduction(at);
     if (op.kind == OpKind::kWaitReduceGrad) end_reduction(op, at);
   }
@@ -55,20 +54,19 @@ class WaitChecks {
 
   void end_reduction(const Op& op, std::int32_t at) {
     if (!open_reduction_ || cells_[static_cast<std::size_t>(*open_reduction_)].stage != op.stage)
-      return report(at, to_string(op) +
-                            " waits for no REDUCE_GRAD that is in progress; put it after that of "
-                            "its stage");
+      return report(at, to_string(op) + " waits for no REDUCE_GRAD that is in progress",
+                    "put it after that of its stage");
     open_reduction_.reset();
   }
 
   void report_reduction() {
     const Op& op = cells_[static_cast<std::size_t>(*open_reduction_)];
-    report(*open_reduction_, to_string(op) + " has no wait before the rank's next reduction; add " +
-                                 std::to_string(op.stage) + "WAIT_REDUCE_GRAD after it");
+    report(*open_reduction_, to_string(op) + " has no wait before the rank's next reduction",
+           "add " + std::to_string(op.stage) + "WAIT_REDUCE_GRAD after it");
   }
 
-  void report(std::int32_t at, std::string message) {
-    problems_.push_back({rank_, at, std::move(message)});
+  void report(std::int32_t at, std::string what, std::string remedy) {
+    problems_.push_back({rank_, at, std::move(what), std::move(remedy)});
   }
 
   const RankOrder& cells_;
@@ -93,9 +91,9 @@ Problems refuse_waits(const Schedule& schedule) {
     const RankOrder& cells = schedule.posted[rank];
     for (std::size_t at = 0; at < cells.size(); ++at)
       if (is_wait(cells[at].kind))
-        problems.push_back(
-            {static_cast<std::int32_t>(rank), static_cast<std::int32_t>(at),
-             to_string(cells[at]) + " is not known to PyTorch before 2.15; remove all waits"});
+        problems.push_back({static_cast<std::int32_t>(rank), static_cast<std::int32_t>(at),
+                            to_string(cells[at]) + " is not known to PyTorch before 2.15",
+                            "remove all waits"});
   }
   return problems;
 }

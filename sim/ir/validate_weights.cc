@@ -25,16 +25,19 @@ class WeightChecks {
     const WeightUse& use = schedule_.weights[rank_][at];
     auto& [newest, forward_read] = stages_[op.stage];
     if (use.read < 0 || use.read > newest)
-      report(at, to_string(op) + reads(use.read) + "; the newest is " + std::to_string(newest));
+      report(at, to_string(op) + reads(use.read), "the newest is " + std::to_string(newest));
     if (op.kind == OpKind::kForward)
       forward_read[schedule_.forward_index(op)] = use.read;
     else if (use.read != forward_read[schedule_.forward_index(op)])
-      report(at, to_string(op) + reads(use.read) + ", its forward read version " +
-                     std::to_string(forward_read[schedule_.forward_index(op)]) + "; use that one");
+      report(at,
+             to_string(op) + reads(use.read) + ", its forward read version " +
+                 std::to_string(forward_read[schedule_.forward_index(op)]),
+             "use that one");
     if (!use.written) return;
     if (*use.written != newest + 1)
-      report(at, to_string(op) + " writes version " + std::to_string(*use.written) +
-                     " of the weights; the next one is " + std::to_string(newest + 1));
+      report(at,
+             to_string(op) + " writes version " + std::to_string(*use.written) + " of the weights",
+             "the next one is " + std::to_string(newest + 1));
     newest = *use.written;
   }
 
@@ -47,8 +50,8 @@ class WeightChecks {
     return " reads version " + std::to_string(version) + " of the weights";
   }
 
-  void report(std::int32_t at, std::string message) {
-    problems_.push_back({rank_, at, std::move(message)});
+  void report(std::int32_t at, std::string what, std::string remedy) {
+    problems_.push_back({rank_, at, std::move(what), std::move(remedy)});
   }
 
   const Schedule& schedule_;

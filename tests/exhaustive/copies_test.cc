@@ -87,7 +87,7 @@ TEST(Moves, ThatTakeNoTimeChangeNoSchedulesTimes) {
       const bool runs_alone =
           schedule.fused_forwards == 1;  // copies cannot be placed within fused forwards
       if (moved.offload_target_of_rank.empty() && runs_alone) moved = with_offload(moved, {});
-      for (const Problem& problem : validate(moved)) ADD_FAILURE() << problem.message;
+      for (const Problem& problem : validate(moved)) ADD_FAILURE() << to_string(problem);
       EXPECT_EQ(spans_of(moved, cost, false), plain) << schedule.name;
       ++compared;
     }

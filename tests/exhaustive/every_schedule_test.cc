@@ -185,7 +185,7 @@ TEST_P(EverySchedule, IsLegalForEveryShapeItAccepts) {
   const int built =
       for_each_schedule(GetParam(), [](const ScheduleRequest& request, const Schedule& schedule) {
         for (const Problem& problem : validate_ops(schedule))
-          ADD_FAILURE() << text_of(request) << ": " << problem.message;
+          ADD_FAILURE() << text_of(request) << ": " << to_string(problem);
         EXPECT_TRUE(runs_each_op_once(schedule)) << text_of(request);
         EXPECT_EQ(schedule.forward_only, !GetParam().trains) << text_of(request);
         EXPECT_EQ(schedule.weights.empty(), GetParam().flushes) << text_of(request);

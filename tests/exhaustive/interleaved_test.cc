@@ -45,7 +45,7 @@ TEST_P(EveryGrouping, IsLegalAndNeverDeadlocks) {
   const ScheduleDef& def = find_schedule(GetParam());
   for_each_grouping([&](const ScheduleRequest& request) {
     const Problems problems = validate(build_schedule(def, request));
-    EXPECT_TRUE(problems.empty()) << text_of(request.shape) << ": " << problems.front().message;
+    EXPECT_TRUE(problems.empty()) << text_of(request.shape) << ": " << to_string(problems.front());
   });
 }
 

@@ -53,7 +53,7 @@ TEST(DeepSpeed, StreamsAreReadBack) {
         const std::string text = deepspeed().write(schedule);
         const Schedule again = deepspeed().read(text, "s.txt");
         EXPECT_EQ(again.order, schedule.order) << text;
-        EXPECT_TRUE(validate(again).empty()) << text << validate(again)[0].message;
+        EXPECT_TRUE(validate(again).empty()) << text << to_string(validate(again)[0]);
         EXPECT_EQ(deepspeed().write(again), text);
       }
 }

@@ -168,7 +168,8 @@ TEST_F(TimerLogs, ThatCannotBeReadSayWhy) {
                   "stdin is a log of timers, which has no bubble"},
         std::pair{path("run.json") + " - < " + path("first.log"),
                   "stdin is a log of timers, which has nothing about the ops of "},
-        std::pair{path("wide.log"), "wide.log is UTF-16"}}) {
+        std::pair{path("wide.log"), "wide.log is UTF-16"},
+        std::pair{"- < " + path("wide.log"), "the standard input is UTF-16, as PowerShell"}}) {
     const CommandOutcome outcome = analyze(arguments);
     EXPECT_EQ(outcome.status, 2) << outcome.output;
     EXPECT_NE(outcome.output.find(reason), std::string::npos) << outcome.output;

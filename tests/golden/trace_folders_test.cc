@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
@@ -100,6 +101,24 @@ TEST_F(TraceFolders, OfRanksAreGivenTogether) {
                                 "/rank_1: give all: " + job + "/*/*"),
             std::string::npos)
       << outcome.output;
+}
+
+// Folders of two runs hold parts of two jobs, whether ranks repeat or names differ.
+TEST_F(TraceFolders, OfSeveralRunsAreNotGivenTogether) {
+  for (const auto& [first, second] :
+       {std::pair{"run1_rank0", "run2_rank0"}, std::pair{"first_rank0", "second_rank1"}}) {
+    const std::string jobs = path(first) + "_jobs";
+    for (const char* name : {first, second}) {
+      std::filesystem::create_directories(jobs + "/" + name);
+      traces::write_file(jobs + "/" + name + "/trace.json", trace("0F0", 0, 10, "0B0", 40));
+    }
+    const CommandOutcome outcome = run_with_messages("analyze " + jobs);
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find("there are files like traces in " + jobs + "/" + first + ", " +
+                                  jobs + "/" + second + ": give those of one run"),
+              std::string::npos)
+        << outcome.output;
+  }
 }
 
 // A file that looks like a trace is described, though it is not the first one.

@@ -11,7 +11,7 @@ namespace bubblescope::tests {
 inline std::string problems_of(const Schedule& schedule) {
   std::string text;
   for (const Problem& problem : validate(schedule))
-    text += (text.empty() ? "" : "\n") + problem.message;
+    text += (text.empty() ? "" : "\n") + to_string(problem);
   return text;
 }
 

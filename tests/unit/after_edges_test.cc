@@ -109,21 +109,21 @@ TEST(AfterEdges, ThatCannotHoldAreProblemsWithTheirOps) {
   for (const Case& test : cases) {
     const Problems problems = validate(two_by_two({test.edge}));
     ASSERT_EQ(problems.size(), 1u) << test.name;
-    EXPECT_NE(problems[0].message.find(test.says), std::string::npos) << problems[0].message;
+    EXPECT_NE(to_string(problems[0]).find(test.says), std::string::npos) << to_string(problems[0]);
   }
   const AfterEdge edge{forward(0, 1), backward(1, 0)};
   const Problems twice = validate(two_by_two({edge, edge}));
   ASSERT_EQ(twice.size(), 1u);
   EXPECT_EQ(twice[0].rank, 0);
   EXPECT_EQ(twice[0].position, 1);
-  EXPECT_NE(twice[0].message.find("given twice"), std::string::npos);
+  EXPECT_NE(to_string(twice[0]).find("given twice"), std::string::npos);
 }
 
 TEST(AfterEdges, InACycleAreADeadlockThatNamesThem) {
   const Schedule schedule = two_by_two({{forward(0, 1), forward(1, 1)}});
   const Problems problems = validate(schedule);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].message,
+  EXPECT_EQ(to_string(problems[0]),
             "deadlock: rank 0 at 0F1 waits for 1F1 of rank 1 (after edge); rank 1 at 1F1 waits for "
             "0F1 of rank 0");
   for (const ModeVerdict& verdict : check_modes(schedule))
@@ -208,7 +208,7 @@ TEST(SideStages, HaveNoMessagesWithTheChain) {
   schedule.rank_of_stage = {0, 1, 0, 1};
   schedule.shape.chunks = 1;
   schedule.side_stages = 2;
-  ASSERT_TRUE(validate(schedule).empty()) << validate(schedule)[0].message;
+  ASSERT_TRUE(validate(schedule).empty()) << to_string(validate(schedule)[0]);
   int messages = 0;
   const Program program = lower_or_throw(schedule, Overlap::kAtomic);
   for (const Instruction& instruction : program.instructions) messages += is_message(instruction);

@@ -123,5 +123,17 @@ TEST(ChromeEvents, OpsThatNeverEndAreCounted) {
   EXPECT_EQ(traces::describe_left_out(events), "1 begun and never ended");
 }
 
+// Twelve categories are named.
+TEST(ChromeEvents, FurtherCategoriesAreCounted) {
+  traces::ChromeEvents events;
+  for (int category = 0; category < 13; ++category)
+    events.left_out["category " + std::to_string(category)] = 1;
+  const std::string one = traces::describe_left_out(events);
+  EXPECT_TRUE(one.ends_with(" and slices of 1 further category")) << one;
+  events.left_out["another"] = 1;
+  const std::string two = traces::describe_left_out(events);
+  EXPECT_TRUE(two.ends_with(" and slices of 2 further categories")) << two;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -47,7 +47,7 @@ struct Timed {
 
 std::string first_problem(const std::string& text) {
   const Problems problems = validate(traces::parse_schedule_text(text));
-  return problems.empty() ? "" : problems[0].message;
+  return problems.empty() ? "" : to_string(problems[0]);
 }
 
 TEST(PostedCollectives, BlockTheOpsThatNeedThem) {

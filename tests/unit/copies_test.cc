@@ -157,15 +157,16 @@ TEST(Copies, AreValidated) {
   for (const Broken& broken : cases) {
     const Problems problems = validate(traces::parse_schedule_text(broken.text));
     ASSERT_FALSE(problems.empty()) << broken.text;
-    EXPECT_NE(problems[0].message.find(broken.says), std::string::npos) << problems[0].message;
+    EXPECT_NE(to_string(problems[0]).find(broken.says), std::string::npos)
+        << to_string(problems[0]);
   }
   Schedule schedule = traces::parse_schedule_text(kOneRank);
   EXPECT_TRUE(validate(schedule).empty());
   schedule.offload_target_of_rank = {1};
-  EXPECT_NE(validate(schedule)[0].message.find("evicts to rank 1; ranks are 0..0"),
+  EXPECT_NE(to_string(validate(schedule)[0]).find("evicts to rank 1; ranks are 0..0"),
             std::string::npos);
   schedule.offload_target_of_rank.clear();
-  EXPECT_NE(validate(schedule)[0].message.find("no offload target"), std::string::npos);
+  EXPECT_NE(to_string(validate(schedule)[0]).find("no offload target"), std::string::npos);
   EXPECT_THROW(lower(schedule), Error);
 }
 

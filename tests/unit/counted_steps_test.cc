@@ -148,7 +148,8 @@ TEST(UnexplainedSteps, AreLeftOutAndNamedWhereTheirOpsMayBeOfTwoSteps) {
   EXPECT_EQ(numbers_of(kept), (std::vector<std::int64_t>{0, 1, 2, 4, 5, 7}));
   ASSERT_EQ(kept.remarks.left_out.size(), 1u);
   EXPECT_TRUE(kept.remarks.left_out[0].starts_with(
-      "left out: steps 3, 6: a replay misses them by up to 50.0 %"))
+      "left out: steps 3, 6: their ops may come from two steps, because the trace states no steps "
+      "and others lack ops: a replay misses them by up to 50.0 %; state the step of every op"))
       << kept.remarks.left_out[0];
   EXPECT_TRUE(kept.remarks.faults.empty());
 }
@@ -157,7 +158,8 @@ TEST(UnexplainedSteps, AreAFaultIfTheyAreMany) {
   const traces::AssembledSteps kept = traces::separate_unexplained_steps(with_gaps(3, {1}, true));
   EXPECT_EQ(kept.steps.size(), 3u);
   ASSERT_EQ(kept.remarks.faults.size(), 1u);
-  EXPECT_TRUE(kept.remarks.faults[0].starts_with("1 of 3 steps are not explained by their ops"))
+  EXPECT_TRUE(kept.remarks.faults[0].starts_with(
+      "1 of 3 steps is not explained by its ops: its ops may come from two steps"))
       << kept.remarks.faults[0];
 }
 

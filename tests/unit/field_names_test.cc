@@ -24,7 +24,8 @@ TEST(FieldNames, OtherWordsInBackquotesStay) {
 }
 
 TEST(FieldNames, AreNamedInProblems) {
-  EXPECT_EQ(tools::name_flags(Problems{{{}, {}, "leave `vpp` out"}})[0].message, "leave --vpp out");
+  const Problems problems = tools::name_flags(Problems{{{}, {}, "`vpp` is 2", "leave `vpp` out"}});
+  EXPECT_EQ(to_string(problems[0]), "--vpp is 2; leave --vpp out");
 }
 
 TEST(FieldNames, OfARefusedShapeAreThoseOfTheLibrary) {

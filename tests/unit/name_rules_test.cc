@@ -153,7 +153,7 @@ TEST(SeenNames, SuggestARuleForEveryKind) {
   traces::SeenNames names;
   for (const char* const name : {"B_3,0", "F_0,0", "B_2,1"}) names.add(name);
   EXPECT_TRUE(names.describe().ends_with(
-      R"x(can say what they mean, with the group of the micro-batch for $?: )x"
+      R"x(can say what they mean; replace $? with the group that is the micro-batch ($1, $2, ...): )x"
       R"x({"match":"F_(\\d+),(\\d+)","kind":"F","microbatch":"$?"}, )x"
       R"x({"match":"B_(\\d+),(\\d+)","kind":"B","microbatch":"$?"})x"))
       << names.describe();

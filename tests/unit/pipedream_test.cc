@@ -170,7 +170,7 @@ TEST(ValidateWeights, FindsABackwardThatReadsOtherWeightsThanItsForward) {
   const Problems problems = validate(schedule);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].position, 4);
-  EXPECT_NE(problems[0].message.find("its forward read version 0"), std::string::npos);
+  EXPECT_NE(to_string(problems[0]).find("its forward read version 0"), std::string::npos);
 }
 
 TEST(ValidateWeights, FindsVersionsThatAreNotThere) {

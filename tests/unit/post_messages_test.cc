@@ -157,7 +157,7 @@ TEST(PostMessages, IsLegalOnRandomSchedules) {
     traits.recompute = seed % 5 == 0;
     const Schedule schedule = random_schedule(seed, traits);
     const Problems problems = validate(schedule);
-    ASSERT_TRUE(problems.empty()) << "seed " << seed << ": " << problems[0].message << "\n"
+    ASSERT_TRUE(problems.empty()) << "seed " << seed << ": " << to_string(problems[0]) << "\n"
                                   << traces::write_schedule_text(schedule);
   }
 }

@@ -21,7 +21,7 @@ std::string text_of(const RankOrder& list) {
 
 std::string first_problem(const std::string& text) {
   const Problems problems = validate(traces::parse_schedule_text(text));
-  return problems.empty() ? "" : problems[0].message;
+  return problems.empty() ? "" : to_string(problems[0]);
 }
 
 Nanos makespan(const Schedule& schedule, P2pMode mode) {
@@ -86,7 +86,7 @@ TEST(SwappedMessages, AreFoundByTheirOrderBetweenTwoRanks) {
   const Problems swapped = find_swapped_messages(schedule, schedule.posted);
   ASSERT_EQ(swapped.size(), 1u);
   EXPECT_EQ(swapped[0].rank, 1);
-  EXPECT_EQ(swapped[0].message,
+  EXPECT_EQ(to_string(swapped[0]),
             "1RECV_F1 is message 0 expected from rank 0, which sends 0SEND_F0 there; order both "
             "the same");
 }

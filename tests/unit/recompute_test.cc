@@ -57,7 +57,7 @@ TEST(Recompute, OfOnePipelineHoldsForBoth) {
 
 TEST(Recompute, ReadsTheWeightsOfItsForward) {
   const Schedule schedule = with_recompute(built("pipedream", 4, 12), {Recompute::kFull});
-  for (const Problem& problem : validate(schedule)) ADD_FAILURE() << problem.message;
+  for (const Problem& problem : validate(schedule)) ADD_FAILURE() << to_string(problem);
   EXPECT_TRUE(validate(schedule).empty());
 }
 
@@ -98,14 +98,14 @@ TEST(Recompute, IsCheckedAgainstTheStages) {
   schedule.recompute_of_stage = {Recompute::kNone, Recompute::kFull};
   const Problems superfluous = validate(schedule);
   ASSERT_EQ(superfluous.size(), 1u);
-  EXPECT_NE(superfluous[0].message.find("0R0 is on stage 0"), std::string::npos);
+  EXPECT_NE(to_string(superfluous[0]).find("0R0 is on stage 0"), std::string::npos);
   schedule.recompute_of_stage = {Recompute::kFull, Recompute::kFull};
   schedule.order[0].erase(schedule.order[0].begin() + 1);
   const Problems missing = validate(schedule);
   ASSERT_EQ(missing.size(), 1u);
-  EXPECT_NE(missing[0].message.find("0R0 is missing"), std::string::npos);
+  EXPECT_NE(to_string(missing[0]).find("0R0 is missing"), std::string::npos);
   schedule.recompute_of_stage = {Recompute::kFull};
-  EXPECT_NE(validate(schedule)[0].message.find("names 1 stage(s) of 2"), std::string::npos);
+  EXPECT_NE(to_string(validate(schedule)[0]).find("names 1 stage(s) of 2"), std::string::npos);
 }
 
 /// The catalogue's row "GPipe or 1F1B + full remat": an R op runs while its rank waits for the

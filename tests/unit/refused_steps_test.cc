@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"
@@ -96,6 +97,21 @@ TEST(RefusedSteps, RefusesTheMiddleOfAStepInWordsForRecordings) {
   EXPECT_EQ(said.find("move it"), std::string::npos) << said;
 }
 
+TEST(RefusedSteps, NameTheFirstDoubtAlone) {
+  Events events;
+  events.slice("0B0", 0, 0, 0, 10).slice("0F0", 0, 0, 10, 10);
+  const std::string text = events.list();
+  traces::ObservedTrace trace = traces::parse_trace({"t.json", text});
+  trace.remarks.doubts = {"the order is a guess", "so are the times"};
+  std::string said;
+  try {
+    traces::assemble_steps(std::move(trace));
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_TRUE(said.ends_with("; record whole steps; the order is a guess")) << said;
+}
+
 TEST(RefusedSteps, TellsWhyAnOpRunsTwice) {
   const std::string step = R"("step":0)";
   const auto twice = [&](int start, int duration) {
@@ -122,8 +138,12 @@ TEST(RefusedSteps, ABackwardBesideAWeightGradientIsAnInputGradient) {
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].schedule->order[0][1].kind, OpKind::kInputGrad);
   // Beside an input gradient of its own name it is whole, so that its weight gradient repeats it.
-  events.slice("dgrad", 0, 0, 30, 10, R"("microbatch":1,"step":0)");
-  EXPECT_NE(refusal(events.list()), "read");
+  const std::string further = R"("microbatch":1,"step":0)";
+  events.slice("forward", 0, 0, 30, 10, further)
+      .slice("dgrad", 0, 0, 40, 10, further)
+      .slice("wgrad", 0, 0, 50, 10, further);
+  const std::string said = refusal(events.list());
+  EXPECT_NE(said.find("0W0 repeats the work of 0B0"), std::string::npos) << said;
 }
 
 }  // namespace

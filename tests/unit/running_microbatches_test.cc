@@ -106,7 +106,7 @@ TEST(RunningMicrobatches, OfOpsShorterThanALaunchAreAReservation) {
       events.slice("forward", rank, 0, duration * rank, duration, number(0))
           .slice("backward", rank, 0, duration * (3 - rank), duration, number(0));
     const std::vector<std::string> doubts = read(events).remarks.doubts;
-    return !doubts.empty() && doubts[0].find("in another unit") != std::string::npos;
+    return !doubts.empty() && doubts[0].find("seem to be in a larger unit") != std::string::npos;
   };
   EXPECT_TRUE(says_unit(1));
   EXPECT_FALSE(says_unit(10));

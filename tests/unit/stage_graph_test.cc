@@ -112,8 +112,8 @@ TEST(StageGraph, DeadlocksAreFoundAndNamed) {
   schedule.order = traces::parse_schedule_text("2F0 2B0 0F0 0B0 | 1F0 1B0").order;
   const Problems problems = validate(schedule);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_NE(problems[0].message.find("rank 0 at 2F0 waits for 0F0"), std::string::npos)
-      << problems[0].message;
+  EXPECT_NE(to_string(problems[0]).find("rank 0 at 2F0 waits for 0F0"), std::string::npos)
+      << to_string(problems[0]);
 }
 
 struct Case {
@@ -136,16 +136,16 @@ TEST(StageGraph, ThatIsNoneIsAProblem) {
     schedule.graph = StageGraph(test.inputs);
     const Problems problems = validate(schedule);
     ASSERT_FALSE(problems.empty()) << test.name;
-    EXPECT_NE(problems[0].message.find(test.says), std::string::npos) << problems[0].message;
+    EXPECT_NE(to_string(problems[0]).find(test.says), std::string::npos) << to_string(problems[0]);
   }
   Schedule two_pipelines = traces::parse_schedule_text("0F0 0B0 2F1 2B1 | 1F0 1B0 3F1 3B1");
   two_pipelines.rank_of_stage = {0, 1, 0, 1};
   two_pipelines.pipelines = 2;
   two_pipelines.graph = StageGraph({{}, {0}, {}, {2}});
-  EXPECT_NE(validate(two_pipelines)[0].message.find("needs one pipeline"), std::string::npos);
+  EXPECT_NE(to_string(validate(two_pipelines)[0]).find("needs one pipeline"), std::string::npos);
   Schedule posted = two_encoders();
   posted.posted = post_messages(posted);
-  EXPECT_NE(validate(posted)[0].message.find("posted messages need stages in a chain"),
+  EXPECT_NE(to_string(validate(posted)[0]).find("posted messages need stages in a chain"),
             std::string::npos);
 }
 

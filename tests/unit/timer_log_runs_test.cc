@@ -99,7 +99,12 @@ TEST(TimerLogRuns, ManyUnreadableNumbersAreCounted) {
   for (int more = 0; more < 5; ++more) text += largest("nan");
   const Sentences left_out = describe_left_out(read_timer_log(text, "a.log"));
   ASSERT_EQ(left_out.size(), 4u);
-  EXPECT_EQ(left_out.back(), "left out: what is in 2 further lines with such numbers");
+  EXPECT_EQ(left_out.back(),
+            "2 further lines have numbers that cannot be read; what they belong to is left out");
+  text = largest("50.00");
+  for (int more = 0; more < 4; ++more) text += largest("nan");
+  EXPECT_EQ(describe_left_out(read_timer_log(text, "a.log")).back(),
+            "1 further line has a number that cannot be read; what it belongs to is left out");
 }
 
 TEST(TimerLogRuns, ALogWithoutAnyNumberIsRefusedWithTheFirst) {

@@ -288,6 +288,24 @@ TEST(TimerLogWriters, TwoWritersAreNotMixed) {
   }
 }
 
+// The second writer has nothing but the time of an iteration, in line 5, after a report of the
+// first one with a number that cannot be read either, in line 7.
+TEST(TimerLogWriters, AWriterWithoutTimersIsNotReported) {
+  const auto largest = [](const std::string& ms) {
+    return mark_lines("max time across ranks (ms):\n    optimizer ....: " + ms + "\n",
+                      "worker-1: ");
+  };
+  const std::string text = largest("30.00") + largest("40.00") +
+                           mark_lines(iteration("nan"), "worker-2: ") + largest("x,y");
+  const TimerLog log = read_timer_log(text, "two.log");
+  EXPECT_EQ(log.writer, "worker-1:");
+  EXPECT_EQ(log.reports, 2u);
+  ASSERT_EQ(log.unread.size(), 2u);
+  EXPECT_EQ(log.unread[0].line, 5u);
+  EXPECT_TRUE(log.unread[0].is_iteration);
+  EXPECT_EQ(log.unread[1].line, 7u);
+}
+
 // Megatron-DeepSpeed prints both kinds of timers, and writes the time with underscores.
 TEST(TimerLogWriters, BothKindsOfTimersStandSideBySide) {
   const TimerLog log = read_timer_log(

@@ -34,7 +34,7 @@ static_assert(!std::is_invocable_v<Lower, const Schedule&, const LowerOptions&>)
 std::string problem_of(Schedule schedule) {
   const auto validated = validate_schedule(std::move(schedule));
   const auto* invalid = std::get_if<InvalidSchedule>(&validated);
-  return invalid == nullptr ? "" : invalid->problems.at(0).message;
+  return invalid == nullptr ? "" : to_string(invalid->problems.at(0));
 }
 
 constexpr const char* kTwoRanks = "0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1";

@@ -16,7 +16,7 @@ Schedule parse(const std::string& text) { return traces::parse_schedule_text(tex
 
 std::string first_problem(const Schedule& schedule) {
   const Problems problems = validate(schedule);
-  return problems.empty() ? "" : problems[0].message;
+  return problems.empty() ? "" : to_string(problems[0]);
 }
 
 std::string first_problem_of(const std::string& text) { return first_problem(parse(text)); }

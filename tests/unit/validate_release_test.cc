@@ -25,14 +25,14 @@ TEST(ValidateRelease, FindsWaitsThatAreMissingOrUnknown) {
   EXPECT_TRUE(validate_release(old_lists, PytorchRelease::kFrom26).empty());
   const Problems missing = validate_release(old_lists, PytorchRelease::kFrom215);
   ASSERT_EQ(missing.size(), 4u);  // sends
-  EXPECT_EQ(missing[0].message,
+  EXPECT_EQ(to_string(missing[0]),
             "0SEND_F0 has no wait; add its WAIT_SEND_F after it, as PyTorch 2.15 requires");
   Schedule lists = old_lists;
   lists.posted = make_pytorch_lists(require_valid(old_lists));
   EXPECT_TRUE(validate_release(lists, PytorchRelease::kFrom215).empty());
   const Problems unknown = validate_release(lists, PytorchRelease::kFrom26);
   ASSERT_EQ(unknown.size(), 6u);  // 4 sends, 2 reductions
-  EXPECT_EQ(unknown[0].message,
+  EXPECT_EQ(to_string(unknown[0]),
             "0WAIT_SEND_F0 is not known to PyTorch before 2.15; remove all waits");
   EXPECT_TRUE(
       validate_release(traces::parse_schedule_text("0F0 0B0"), PytorchRelease::kFrom215).empty());

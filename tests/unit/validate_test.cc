@@ -54,11 +54,26 @@ TEST(Validate, FindsEachKindOfProblem) {
     const Problems problems = validate(two_by_two(test.text));
     const auto found = std::find_if(problems.begin(), problems.end(), [&](const Problem& problem) {
       return problem.rank == test.rank && problem.position == test.position &&
-             problem.message.find(test.says) != std::string::npos;
+             to_string(problem).find(test.says) != std::string::npos;
     });
     EXPECT_NE(found, problems.end())
-        << test.name << ": " << (problems.empty() ? "no problem" : problems[0].message);
+        << test.name << ": " << (problems.empty() ? "no problem" : to_string(problems[0]));
   }
+}
+
+// Recordings have the same faults, but other remedies.
+TEST(Validate, TellsFaultsFromRemedies) {
+  const Problems twice = validate(two_by_two("0F0 0F1 0B0 0B1 0B0 | 1F0 1B0 1F1 1B1"));
+  ASSERT_EQ(twice.size(), 1u);
+  EXPECT_EQ(twice[0].what, "0B0 runs twice");
+  EXPECT_EQ(twice[0].remedy, "the first is at position 2, remove one");
+  EXPECT_EQ(to_string(twice[0]), "0B0 runs twice; the first is at position 2, remove one");
+  for (const char* const text :
+       {"0F0 0F1 0W0 0I0 | 1B0 1F0 1F1 1B1", "0F1 0B0 0W0 0B1 2F0 | 1F0 1B0 1F1 1B1 0F7",
+        "0F0 0F1 0B0 0I0 0W0 | 1F0 1R0 1B0 1F1 1B1", "0F0 0F1 0B0 0R0 0B1 | 1F0 1B0 1F1 1B1",
+        "0F0 0EVICT0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"})
+    for (const Problem& problem : validate(two_by_two(text)))
+      EXPECT_EQ(problem.what.find(';'), std::string::npos) << problem.what;
 }
 
 TEST(Validate, ReturnsEveryProblemInRankOrder) {
@@ -72,7 +87,7 @@ TEST(Validate, FindsStagesWithoutRank) {
   Schedule schedule = two_by_two(kLegal);
   schedule.rank_of_stage = {0, 2};
   ASSERT_FALSE(validate(schedule).empty());
-  EXPECT_NE(validate(schedule)[0].message.find("stage 1 has no rank"), std::string::npos);
+  EXPECT_NE(to_string(validate(schedule)[0]).find("stage 1 has no rank"), std::string::npos);
 }
 
 TEST(Validate, FindsOpsOnTheWrongRank) {
@@ -80,7 +95,7 @@ TEST(Validate, FindsOpsOnTheWrongRank) {
   std::swap(schedule.rank_of_stage[0], schedule.rank_of_stage[1]);
   const Problems problems = validate(schedule);
   const auto wrong = std::count_if(problems.begin(), problems.end(), [](const Problem& problem) {
-    return problem.message.find("move it there") != std::string::npos;
+    return to_string(problem).find("move it there") != std::string::npos;
   });
   EXPECT_EQ(wrong, 8);  // every op of both ranks
 }
@@ -132,7 +147,8 @@ TEST(Validate, RefusesPairsThatBeginWithABackward) {
   std::next(backward_first)->pairing = Pairing::kSecond;
   const Problems problems = validate(schedule);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_NE(problems[0].message.find("a pair is a forward and then a B or I"), std::string::npos);
+  EXPECT_NE(to_string(problems[0]).find("a pair is a forward and then a B or I"),
+            std::string::npos);
 }
 
 TEST(Validate, RefusesBackwardsInForwardOnly) {
@@ -146,7 +162,7 @@ TEST(Validate, KeepsMicrobatchesInTheirPipeline) {
   Schedule schedule = two_by_two("0F0 3F1 3B1 0B0 | 1F0 2F1 1B0 2B1");
   schedule.rank_of_stage = {0, 1, 1, 0};
   schedule.pipelines = 2;
-  EXPECT_TRUE(validate(schedule).empty()) << validate(schedule)[0].message;
+  EXPECT_TRUE(validate(schedule).empty()) << to_string(validate(schedule)[0]);
   std::swap(schedule.order[0][0].microbatch, schedule.order[0][1].microbatch);
   EXPECT_EQ(problems_of(schedule),
             "0F0 is missing; add it to this rank\n"
@@ -205,10 +221,10 @@ TEST(ValidateMessages, FindsEachKindOfProblem) {
     const bool sound = std::string(test.says).empty();
     EXPECT_EQ(problems.empty(), sound) << test.name;
     const bool said = std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
-      return problem.message.find(test.says) != std::string::npos;
+      return to_string(problem).find(test.says) != std::string::npos;
     });
     EXPECT_TRUE(sound || said) << test.name << ": "
-                               << (problems.empty() ? "" : problems[0].message);
+                               << (problems.empty() ? "" : to_string(problems[0]));
   }
 }
 

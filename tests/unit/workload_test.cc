@@ -86,13 +86,13 @@ TEST(Workload, MessagesMustHaveAPartnerOfTheirSize) {
       "num_ranks 2\nrank 0 {\ns: send 16b to 1 tag 7\nt: send 1b to 1 tag 8\nu: send 1b to 5\n}\n"
       "rank 1 {\nr: recv 8b from 0 tag 7\nq: recv 1b from 0 tag 9\n}\n");
   ASSERT_EQ(verdict.problems.size(), 4u);
-  EXPECT_EQ(verdict.problems[0].message,
+  EXPECT_EQ(to_string(verdict.problems[0]),
             "s (line 3) sends 16 byte(s) to rank 1 with tag 7, where r (line 8) receives 8");
-  EXPECT_EQ(verdict.problems[1].message,
+  EXPECT_EQ(to_string(verdict.problems[1]),
             "t (line 4) sends 1 byte(s) to rank 1 with tag 8, where nothing receives it");
-  EXPECT_EQ(verdict.problems[2].message,
+  EXPECT_EQ(to_string(verdict.problems[2]),
             "u (line 5) sends 1 byte(s) to rank 5 with tag 0, but there are 2 rank(s)");
-  EXPECT_EQ(verdict.problems[3].message,
+  EXPECT_EQ(to_string(verdict.problems[3]),
             "q (line 9) receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
   EXPECT_EQ(verdict.messages, 1u);
   // A receive without a send waits for ever, and so does an unmatched send that is not
@@ -155,7 +155,7 @@ TEST(Workload, SaysWhatItDoesNotMatch) {
       "num_ranks 2\nrank 0 {\nsend 1b to 1 tag 3\n}\n"
       "rank 1 {\nrecv 1b from -1 tag 3\nrecv 1b from -1 tag -1\n}\n");
   ASSERT_EQ(more.problems.size(), 1u);
-  EXPECT_EQ(more.problems[0].message,
+  EXPECT_EQ(to_string(more.problems[0]),
             "line 6 is the first of 2 receive(s) from any rank or with any tag, for 1 send(s)");
   EXPECT_NE(more.eager_hang, "");
 }
@@ -203,10 +203,10 @@ TEST(Workload, CollectivesMustBeTheSameOnAllRanks) {
   EXPECT_TRUE(check({collective(1, 0, 64)}, {collective(5, 0, 64)}).problems.empty());
   EXPECT_EQ(check({collective(1, 0, 64)}, {collective(5, 2, 64)}).problems.size(), 1u);
   EXPECT_EQ(check({collective(1, 0, 64)}, {collective(5, 0, 32)}).problems.size(), 1u);
-  EXPECT_EQ(check({collective(1, 0, 64), collective(2, 0, 64)}, {collective(5, 0, 64)})
-                .problems[0]
-                .message,
-            "'n' (node 2) is collective 2 of its group, but rank 1 has only 1");
+  EXPECT_EQ(
+      to_string(
+          check({collective(1, 0, 64), collective(2, 0, 64)}, {collective(5, 0, 64)}).problems[0]),
+      "'n' (node 2) is collective 2 of its group, but rank 1 has only 1");
   // Two groups whose members enter them in different orders wait for each other.
   const WorkloadVerdict crossed =
       check({collective(1, 0, 8, {}, "a"), collective(2, 0, 8, {1}, "b")},

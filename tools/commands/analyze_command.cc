@@ -293,7 +293,7 @@ bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
   warn_of_unused_memory(memory, {&step.schedule.get(), &step.program});
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
-    print_message("bubblescope: {}\n", name_flags(problem.message));
+    print_message("bubblescope: {}\n", name_flags(to_string(problem)));
   return !problems.empty();
 }
 
@@ -304,7 +304,7 @@ int report_each(const AnalyzeOptions& options) {
   for (const std::string& path : options.paths) {
     std::optional<Analysis> analysis;
     try {
-      const StreamTexts streams({path});
+      StreamTexts streams({path});
       if (const std::optional<traces::TimerLog> log = read_timer_log(path, streams)) {
         std::optional<double> change;
         if (log->iteration_ms) change = trend.add(*log->iteration_ms * 1e6);
@@ -334,7 +334,7 @@ int run_analyze(const Arguments& arguments) {
   const std::optional<AnalyzeOptions> options = parse_analyze_options(arguments);
   if (!options) return 0;
   if (options->each) return report_each(*options);
-  const StreamTexts streams(options->paths);
+  StreamTexts streams(options->paths);
   if (const std::optional<std::string> timers =
           report_timer_logs(options->paths, options->format, streams)) {
     expect_report_alone(*options);

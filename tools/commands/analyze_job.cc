@@ -335,7 +335,7 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
 }  // namespace
 
 traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules,
-                                  const StreamTexts& streams) {
+                                  StreamTexts& streams) {
   traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules, streams));
   for (const traces::MeasuredStep& step : read.steps)
     if (step.program.ranks != read.steps.front().program.ranks)

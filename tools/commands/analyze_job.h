@@ -17,9 +17,9 @@ namespace bubblescope::tools {
 
 /// Reads the traces and assembles their steps, without those that say little of the others; a file
 /// of rules may say what names mean. Throws Error where none can be assembled, or where pipelines
-/// differ. `streams` has the texts of the paths that are streams.
+/// differ. `streams` has the texts of the paths that are streams, and gives them away.
 traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const std::string& rules,
-                                  const StreamTexts& streams);
+                                  StreamTexts& streams);
 
 /// The memory model that the command line gives.
 struct MemoryRequest {

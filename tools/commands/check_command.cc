@@ -168,7 +168,7 @@ void write_problems(traces::JsonWriter& json, const char* name, const Problems& 
   json.key(name).begin_array();
   for (const Problem& problem : problems) {
     json.begin_object().member_or_null("rank", problem.rank);
-    json.member_or_null("position", problem.position).member("message", problem.message);
+    json.member_or_null("position", problem.position).member("message", to_string(problem));
     json.end_object();
   }
   json.end_array();
@@ -209,7 +209,7 @@ void print_illegal(const CheckVerdict& verdict, const Schedule* schedule) {
   if (schedule != nullptr) {
     print_output("{}", traces::draw_grid(*schedule, verdict.problems));
   } else {
-    print_folded("  {}\n", verdict.problems[0].message);
+    print_folded("  {}\n", to_string(verdict.problems[0]));
   }
 }
 
@@ -223,7 +223,7 @@ void print_modes(const CheckVerdict& verdict, const LowerOptions& options) {
                verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
   if (verdict.swapped.empty()) return;
   const Problem& first = verdict.swapped.front();
-  print_folded("  messages SWAPPED: rank {}: {}\n", *first.rank, first.message);
+  print_folded("  messages SWAPPED: rank {}: {}\n", *first.rank, to_string(first));
   print_folded(
       "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
       "  does, computes with the wrong ones)\n",
@@ -244,7 +244,7 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   std::string peaks;
   for (const Peak& peak : verdict.peaks) peaks += fmt::format(" {:g}", peak.activations);
   print_folded("  activations held at the peak, rank by rank:{}\n", peaks);
-  for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", problem.message);
+  for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", to_string(problem));
   if (verdict.suggested_mode.empty()) return;
   if (verdict.late_sends) {
     print_folded("suggestion for {}: sends are posted too late\n{}\n", verdict.suggested_mode,

@@ -68,7 +68,7 @@ void print_text(const traces::Workload& workload, const traces::WorkloadVerdict&
       verdict.collectives == 0 ? "" : fmt::format(", {} collective(s)", verdict.collectives),
       verdict.problems.empty() ? "" : fmt::format(": {} problem(s)", verdict.problems.size()));
   for (std::size_t at = 0; at < std::min(verdict.problems.size(), kMaxShown); ++at)
-    print_folded("  rank {}: {}\n", *verdict.problems[at].rank, verdict.problems[at].message);
+    print_folded("  rank {}: {}\n", *verdict.problems[at].rank, to_string(verdict.problems[at]));
   if (verdict.problems.size() > kMaxShown)
     print_folded("  ... and {} more (--format json has all)\n",
                  verdict.problems.size() - kMaxShown);
@@ -99,7 +99,7 @@ void write_json(traces::JsonWriter& json, const traces::Workload& workload,
   json.member("sound", sound).key("problems").begin_array();
   for (const Problem& problem : verdict.problems) {
     json.begin_object().member_or_null("rank", problem.rank);
-    json.member_or_null("position", problem.position).member("message", problem.message);
+    json.member_or_null("position", problem.position).member("message", to_string(problem));
     json.end_object();
   }
   json.end_array().key("hang").begin_object();

@@ -74,7 +74,7 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
     std::string over;
     for (const Problem& problem :
          find_ranks_over_cap(collect_peaks(step.report), step.models.memory))
-      over = over.empty() ? name_flags(problem.message) : over;
+      over = over.empty() ? name_flags(to_string(problem)) : over;
     return {name, std::move(step), over};
   } catch (const Error& error) {
     if (is_of_machine(error.fault())) throw;

@@ -59,7 +59,7 @@ void warn_of_swapped(const ValidSchedule& schedule, ReceivePosting posting) {
   print_message(
       "bubblescope: {}: messages are received in another order than they are sent, and "
       "PyTorch computes with the wrong ones: rank {}: {}\n",
-      schedule->name, *swapped.front().rank, swapped.front().message);
+      schedule->name, *swapped.front().rank, to_string(swapped.front()));
 }
 
 /// Releases since 2.10 scale gradients where they reduce them, which earlier ones do not know.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -34,8 +33,8 @@ std::size_t count_threads(const std::vector<std::string>& paths) {
 }
 
 traces::ObservedTrace read_one(const std::string& path, const traces::NameRules& rules,
-                               const StreamTexts& streams) {
-  const std::optional<std::string_view> text = streams.find(path);
+                               StreamTexts& streams) {
+  const std::optional<std::string> text = streams.take(path);
   if (!text) return traces::read_trace(path, &rules);
   return traces::parse_trace({name_input(path), *text, &rules});
 }
@@ -43,8 +42,7 @@ traces::ObservedTrace read_one(const std::string& path, const traces::NameRules&
 }  // namespace
 
 std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
-                                          const traces::NameRules& rules,
-                                          const StreamTexts& streams) {
+                                          const traces::NameRules& rules, StreamTexts& streams) {
   std::vector<ReadOutcome> outcomes(paths.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {

@@ -16,10 +16,10 @@ struct ReadOutcome {
   std::exception_ptr failed;  ///< null where the file was read
 };
 
-/// Reads files at once, as many as there are processors and as memory allows. `streams` has the
-/// texts of those that are none. Returns their outcomes in the order of `paths`.
+/// Reads files at once, as many as there are processors and as memory allows. Paths in `streams`
+/// are not opened; their texts are taken and parsed instead. Returns the outcomes in the order of
+/// `paths`.
 std::vector<ReadOutcome> read_in_parallel(const std::vector<std::string>& paths,
-                                          const traces::NameRules& rules,
-                                          const StreamTexts& streams);
+                                          const traces::NameRules& rules, StreamTexts& streams);
 
 }  // namespace bubblescope::tools

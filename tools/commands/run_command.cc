@@ -162,7 +162,7 @@ int show_run(const RunCommand& command, const Measurement& measurement) {
   const TimedStep& step = measurement.step;
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
-    print_message("bubblescope: {}\n", name_flags(problem.message));
+    print_message("bubblescope: {}\n", name_flags(to_string(problem)));
   const bool failed = report_failures(command.gate, collect_metrics(step.report));
   return failed || !problems.empty() ? 1 : status;
 }

@@ -130,7 +130,7 @@ void expect_agreement(const schedules::FoundSchedule& found, const TimedStep& st
                             "mistake in the program, please report it with this command line",
                             to_text(found.value), to_text(simulated)));
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
-  if (!problems.empty()) throw Error(Fault::kMachine, problems[0].message);
+  if (!problems.empty()) throw Error(Fault::kMachine, to_string(problems[0]));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ int run_simulate(const Arguments& arguments) {
                draw.fit && options.format == "text");
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
-    print_message("bubblescope: {}\n", name_flags(problem.message));
+    print_message("bubblescope: {}\n", name_flags(to_string(problem)));
   const bool failed = report_failures(options.gate, metrics);
   return problems.empty() && !failed ? 0 : 1;
 }

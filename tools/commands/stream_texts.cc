@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "traces/files/file.h"
 
@@ -30,6 +31,12 @@ std::optional<std::string_view> StreamTexts::find(const std::string& path) const
   const auto found = texts_.find(path);
   if (found == texts_.end()) return {};
   return found->second;
+}
+
+std::optional<std::string> StreamTexts::take(const std::string& path) {
+  const auto found = texts_.find(path);
+  if (found == texts_.end()) return {};
+  return std::exchange(found->second, {});
 }
 
 std::string name_input(const std::string& path) { return path == "-" ? "stdin" : path; }

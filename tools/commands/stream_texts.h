@@ -1,4 +1,5 @@
-// The texts of streams (stdin, pipes), which can be read only once, by all who look at them.
+// The texts of streams (stdin, pipes), which can be read only once: whoever looks at one leaves it
+// to others, and whoever reads it last takes it, so that it does not stay in memory.
 #pragma once
 
 #include <map>
@@ -17,6 +18,9 @@ class StreamTexts {
 
   /// The text of a path; nullopt if it is not a stream.
   std::optional<std::string_view> find(const std::string& path) const;
+
+  /// The same, and empties it here. Threads may take the texts of different paths at once.
+  std::optional<std::string> take(const std::string& path);
 
  private:
   std::map<std::string, std::string> texts_;

@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "sim/ir/error.h"
 #include "tools/commands/trace_paths.h"
@@ -37,21 +39,25 @@ std::string read_begin(const std::string& path) {
   return path.ends_with(".gz") ? traces::gunzip_begin(begin) : begin;
 }
 
+/// The text of a file, or a view of a stream's.
+using Text = std::variant<std::string, std::string_view>;
+
+std::string_view view(const Text& text) {
+  return std::visit([](const auto& one) { return std::string_view(one); }, text);
+}
+
 /// Reads the text of a file that may be a log; nullopt for a trace, which is too large to be read
 /// twice.
-std::optional<std::string> read_text(const std::string& path, const StreamTexts& streams) {
+std::optional<Text> read_text(const std::string& path, const StreamTexts& streams) {
   if (const std::optional<std::string_view> text = streams.find(path)) {
     if (traces::begins_as_trace(*text)) return {};
-    return std::string(*text);
+    return *text;
   }
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return {};
   if (has_trace_ending(path) || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz")) return {};
   const std::string begin = read_begin(path);
-  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
-    throw Error(path +
-                " is UTF-16, as PowerShell writes it; convert it to UTF-8: iconv -f UTF-16 -t "
-                "UTF-8");
+  traces::expect_no_utf16(begin, path);
   if (traces::begins_as_trace(begin)) return {};
   return traces::read_file(path);
 }
@@ -69,16 +75,16 @@ std::optional<std::string> read_text(const std::string& path, const StreamTexts&
 }
 
 /// Reads a log's text; nullopt for anything else. Throws Error for a log without timers.
-std::optional<std::string> read_log_text(const std::string& path, const StreamTexts& streams) {
-  std::optional<std::string> text = read_text(path, streams);
-  if (!text || traces::is_timer_log(*text)) return text;
-  if (traces::is_training_log(*text)) refuse_without_timers(name_input(path), *text);
+std::optional<Text> read_log_text(const std::string& path, const StreamTexts& streams) {
+  std::optional<Text> text = read_text(path, streams);
+  if (!text || traces::is_timer_log(view(*text))) return text;
+  if (traces::is_training_log(view(*text))) refuse_without_timers(name_input(path), view(*text));
   return {};
 }
 
 struct LogText {
   std::string path;
-  std::optional<std::string> text;  ///< nullopt: it is not a log
+  std::optional<Text> text;  ///< nullopt: it is not a log
 };
 
 /// The logs of a folder that holds logs with timers and no trace; nothing for anything else.
@@ -90,9 +96,9 @@ std::vector<LogText> read_folder(const std::string& path) try {
   std::vector<LogText> logs;
   std::vector<std::string> others;
   for (const std::string& file : files) {
-    std::optional<std::string> text = read_text(file, {});
+    std::optional<Text> text = read_text(file, {});
     if (!text) return {};
-    if (traces::is_timer_log(*text))
+    if (traces::is_timer_log(view(*text)))
       logs.push_back({file, std::move(text)});
     else
       others.push_back(file);
@@ -111,7 +117,7 @@ std::vector<LogFile> read_files(const std::vector<std::string>& paths, const Str
     if (texts.empty()) texts.push_back({name_input(given), read_log_text(given, streams)});
     for (const LogText& one : texts) {
       files.push_back({one.path, {}});
-      if (one.text) files.back().logs = traces::read_timer_logs(*one.text, one.path);
+      if (one.text) files.back().logs = traces::read_timer_logs(view(*one.text), one.path);
     }
   }
   return files;
@@ -149,9 +155,9 @@ std::string write_logs(const std::vector<LogFile>& files) {
 
 std::optional<traces::TimerLog> read_timer_log(const std::string& path,
                                                const StreamTexts& streams) {
-  const std::optional<std::string> text = read_log_text(path, streams);
+  const std::optional<Text> text = read_log_text(path, streams);
   if (!text) return {};
-  return traces::read_timer_log(*text, name_input(path));
+  return traces::read_timer_log(view(*text), name_input(path));
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,

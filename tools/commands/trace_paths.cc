@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <iterator>
@@ -19,6 +20,7 @@
 #include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/activity_names.h"
 #include "traces/measured/file_ranks.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/rank_words.h"
@@ -74,13 +76,6 @@ void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-/// The name without its digits, which is the same for all files of a job: "rank3.json.gz" and
-/// "rank12.json.gz".
-std::string without_digits(std::string name) {
-  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
-  return name;
-}
-
 /// A file of a folder that is not a trace or cannot be read.
 struct Unread {
   std::string path;
@@ -92,7 +87,7 @@ struct Unread {
 /// and neither may a damaged file with the extension of a trace: without it, the report would cover
 /// only part of the job.
 bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
-  if (names_of_traces.contains(without_digits(file_name(unread.path)))) return false;
+  if (names_of_traces.contains(traces::without_digits(file_name(unread.path)))) return false;
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
@@ -146,23 +141,38 @@ std::vector<std::string> find_folders_of_traces(const std::string& folder) {
   return found;
 }
 
-/// Whether folders differ in the rank alone that their names state: "rank_0", "rank_1".
-bool are_of_ranks(const std::vector<std::string>& folders) {
-  return std::all_of(folders.begin(), folders.end(), [](const std::string& folder) {
-    const auto number = traces::find_rank_number(fs::path(folder).filename().string());
-    return number && (number->is_rank || number->is_device);
+/// The ranks that the names of folders state: "rank_0", "gpu1"; empty where one states none.
+std::vector<std::int32_t> find_ranks(const std::vector<std::string>& folders) {
+  std::vector<std::int32_t> ranks;
+  for (const std::string& folder : folders) {
+    const auto number = traces::find_rank_number(file_name(folder));
+    if (!number || !(number->is_rank || number->is_device)) return {};
+    ranks.push_back(number->number);
+  }
+  return ranks;
+}
+
+/// Says which folders of traces to give. Those of one job have the same name but for its numbers,
+/// and each is of another rank.
+std::string advise_folders(const std::string& folder, const std::vector<std::string>& inner) {
+  if (inner.size() == 1) return "give that";
+  const std::vector<std::int32_t> ranks = find_ranks(inner);
+  if (ranks.empty()) return "give one of them";
+  const bool have_one_name = std::all_of(inner.begin(), inner.end(), [&](const std::string& other) {
+    return traces::without_digits(file_name(other)) ==
+           traces::without_digits(file_name(inner.front()));
   });
+  if (have_one_name && std::set(ranks.begin(), ranks.end()).size() == ranks.size())
+    return fmt::format("give all: {}", (fs::path(folder) / "*" / "*").string());
+  return "give those of one run";
 }
 
 [[noreturn]] void refuse_empty_folder(const std::string& folder) {
   const std::vector<std::string> inner = find_folders_of_traces(folder);
   std::string advice = "give the folder of the files itself";
-  if (inner.size() > 1 && are_of_ranks(inner))
-    advice = fmt::format("there are files like traces in {}: give all: {}", name_some(inner),
-                         (fs::path(folder) / "*" / "*").string());
-  else if (!inner.empty())
-    advice = fmt::format("there are files like traces in {}: give {}", name_some(inner),
-                         inner.size() == 1 ? "that" : "one of them");
+  if (!inner.empty())
+    advice = fmt::format("there are files like traces in {}: {}", name_some(inner),
+                         advise_folders(folder, inner));
   throw Error(
       fmt::format("{} holds no trace of a pipeline: there is no file in it, and folders in "
                   "it are not searched; {}",
@@ -196,13 +206,14 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::set<std::string> names_of_traces;
   std::vector<Unread> unread;
   const std::vector<std::string> files = list_files(folder);
-  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, {});
+  StreamTexts none;
+  std::vector<ReadOutcome> outcomes = read_in_parallel(files, rules, none);
   for (std::size_t at = 0; at < files.size(); ++at) {
     if (outcomes[at].failed) {
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
       continue;
     }
-    names_of_traces.insert(without_digits(file_name(files[at])));
+    names_of_traces.insert(traces::without_digits(file_name(files[at])));
     append_file(trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty()) refuse_folder(folder, unread);
@@ -242,7 +253,7 @@ bool has_trace_ending(const std::string& path) {
 }
 
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
-                                  const std::string& rules_file, const StreamTexts& streams) {
+                                  const std::string& rules_file, StreamTexts& streams) {
   traces::NameRules rules;
   if (!rules_file.empty())
     rules = traces::NameRules::parse(traces::read_file(rules_file), rules_file);

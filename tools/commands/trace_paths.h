@@ -13,9 +13,9 @@ namespace bubblescope::tools {
 /// clearly not traces are left out, as the remarks say. Throws Error if a trace is given twice, a
 /// file cannot be read, or a folder has no trace, and if a file of a folder is damaged or is named
 /// like its traces without being one. `rules_file` says what names mean; empty for their usual
-/// meaning. `streams` has the texts of the paths that are streams.
+/// meaning. `streams` has the texts of the paths that are streams, and gives them away.
 traces::ObservedTrace read_traces(const std::vector<std::string>& paths,
-                                  const std::string& rules_file, const StreamTexts& streams);
+                                  const std::string& rules_file, StreamTexts& streams);
 
 /// The files of a folder in the order of their names, with numbers by value. Throws Error if it
 /// cannot be read.

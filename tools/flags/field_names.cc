@@ -53,7 +53,10 @@ std::string name_flags(std::string_view text) {
 }
 
 Problems name_flags(Problems problems) {
-  for (Problem& problem : problems) problem.message = name_flags(problem.message);
+  for (Problem& problem : problems) {
+    problem.what = name_flags(problem.what);
+    problem.remedy = name_flags(problem.remedy);
+  }
   return problems;
 }
 

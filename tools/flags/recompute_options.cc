@@ -79,15 +79,13 @@ RecomputedLayers choose_recomputed_layers(std::optional<RecomputeMethod> method,
 }
 
 void add_modules_option(CommandFlags& app, RecomputeModules& modules) {
-  add_parsed(
-      app,
-      {"--recompute-modules",
-       "what selective recomputation computes again, by Megatron-Core's names, with commas or "
-       "blanks: "
-       "core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts, moe (default: the "
-       "runtime's choice)",
-       "MODULE[,...]"},
-      [&modules](const std::string& text) { modules = parse_modules(text); })
+  add_parsed(app,
+             {"--recompute-modules",
+              "what selective recomputation computes again, by Megatron-Core's names, with commas "
+              "or blanks: core_attn, layernorm, mla_up_proj, mlp, moe_act, shared_experts, moe "
+              "(default: the runtime's choice)",
+              "MODULE[,...]"},
+             [&modules](const std::string& text) { modules = parse_modules(text); })
       ->joins(module_names());
 }
 

@@ -54,7 +54,7 @@ void expect_agreement(const Schedule& schedule, const PredictInputs& inputs,
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   print_message_drawing(traces::draw_grid(schedule, name_flags(problems)));
   throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
-                                           schedule.name, problems.size(), problems[0].message));
+                                           schedule.name, problems.size(), to_string(problems[0])));
 }
 
 void expect_no_workload(const std::string& path) {

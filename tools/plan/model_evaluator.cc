@@ -233,7 +233,7 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedS
   const MemoryModel& memory = step.models.memory;
   const Problems over = find_ranks_over_cap(collect_peaks(step.report), memory);
   if (over.empty()) return {};
-  if (memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(over[0].message)};
+  if (memory.cap_bytes.empty()) return Outcome{std::move(plan), name_flags(to_string(over[0]))};
   return refuse(*std::min_element(memory.cap_bytes.begin(), memory.cap_bytes.end()));
 }
 

@@ -197,7 +197,7 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
   const auto rank = static_cast<std::size_t>(*over[0].rank);
   if (!memory.cap_bytes.empty()) {
     const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
-    return {std::move(plan), name_flags(over[0].message),
+    return {std::move(plan), name_flags(to_string(over[0])),
             held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
   }
   const double held = report.ranks[rank].peak.units / shares;

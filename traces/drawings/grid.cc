@@ -109,7 +109,7 @@ std::string problem_text(const Problem& problem) {
   std::string where;
   if (problem.rank) where += fmt::format("rank {}", *problem.rank);
   if (problem.position) where += fmt::format(", position {}", *problem.position);
-  return (where.empty() ? "" : where + ": ") + problem.message + "\n";
+  return (where.empty() ? "" : where + ": ") + to_string(problem) + "\n";
 }
 
 }  // namespace

@@ -73,9 +73,11 @@ std::string read_all(const Input& input, std::string content = {}) {
     const std::string_view piece(chunk.data(), count);
     if (content.size() + count > input.max_size)
       throw Error(describe_too_large(input.name, input.max_size));
-    if (input.size == 0 && piece.find('\0') != piece.npos)
-      throw Error(input.name + " has nul bytes, which no text has; give a text file");
     content += piece;
+    if (input.size == 0 && piece.find('\0') != piece.npos) {
+      expect_no_utf16(content, input.name);
+      throw Error(input.name + " has nul bytes, which no text has; give a text file");
+    }
   }
   return content;
 }
@@ -120,6 +122,13 @@ std::string read_plain(const std::string& path) {
 }
 
 }  // namespace
+
+void expect_no_utf16(std::string_view begin, const std::string& name) {
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
+    throw Error(name +
+                " is UTF-16, as PowerShell writes it; convert it to UTF-8: iconv -f UTF-16 -t "
+                "UTF-8");
+}
 
 std::string read_file(const std::string& path) {
   if (path == "-") return read_all({STDIN_FILENO, "the standard input", 0, max_streamed()});

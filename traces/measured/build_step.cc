@@ -172,16 +172,15 @@ void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
   }
 }
 
-/// Throws Error for the first problem of a step. The advice in it is for authors of schedules, and
-/// follows the first semicolon; a recording is mended by recording again.
+/// Throws Error for the first problem of a step. Its remedy is for authors of schedules; a
+/// recording is mended by recording again.
 [[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
                               const std::string& where) {
-  std::string known;
-  for (const std::string& doubt : trace.remarks.doubts) known += "; " + doubt;
+  const std::vector<std::string>& doubts = trace.remarks.doubts;
   throw Error(fmt::format(
       "{}: this is not a complete step of a pipeline: {}: the recording begins or ends within the "
       "step, or lacks ops of it or the launches that show when they ran; record whole steps{}",
-      where, problem.message.substr(0, problem.message.find(';')), known));
+      where, problem.what, doubts.empty() ? "" : "; " + doubts.front()));
 }
 
 ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,

@@ -80,9 +80,8 @@ std::string describe_left_out(const ChromeEvents& events) {
   for (const auto& [category, count] : shown)
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
                         category.empty() ? "slices without category" : category);
-  if (events.left_out.size() > shown.size())
-    text +=
-        fmt::format(" and slices of {} other categories", events.left_out.size() - shown.size());
+  if (const std::size_t further = events.left_out.size() - shown.size(); further > 0)
+    text += fmt::format(" and slices of {} further categor{}", further, further == 1 ? "y" : "ies");
   return text;
 }
 

@@ -148,10 +148,9 @@ class DeviceCheck {
     }
     if (static_cast<double>(unusual) > kMaxIdle * static_cast<double>(all))
       found_.push_back(fmt::format(
-          "within ops, launched kernels wait for {:.1f} % of the time while the file shows no "
-          "other "
-          "on the device, {} of it before one kernel: another process had the device, as where "
-          "ranks share it and take turns, or kernels are missing or have other times than they had",
+          "within ops, launched kernels wait for {:.1f} % of the time on an idle device, once for "
+          "{}: another process used the device (ranks that share one take turns), or kernels are "
+          "missing or their times were changed",
           100.0 * static_cast<double>(unusual) / static_cast<double>(all), format_time(longest)));
   }
 
@@ -200,11 +199,10 @@ class DeviceCheck {
           activity.record.span.end - activity.record.span.start;
     }
     if (static_cast<double>(stray) > kMaxStrayTime * static_cast<double>(inside + stray))
-      found_.push_back(
-          fmt::format("{:.1f} % of the kernels' time between the first and the last op of a step "
-                      "was launched in "
-                      "no op: annotations are missing, or do not enclose their launches",
-                      100.0 * static_cast<double>(stray) / static_cast<double>(inside + stray)));
+      found_.push_back(fmt::format(
+          "{:.1f} % of the kernels' time between the first and the last op of a step was launched "
+          "in no op: annotations are missing, or do not enclose their launches",
+          100.0 * static_cast<double>(stray) / static_cast<double>(inside + stray)));
   }
 
   const std::vector<TimeSpan>& steps_;

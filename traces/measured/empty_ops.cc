@@ -62,9 +62,8 @@ std::optional<std::string> describe_short_ops(std::span<const MeasuredStep> step
   const Nanos median = quantile(std::move(times), 50);
   if (median >= kShortest) return {};
   return fmt::format(
-      "the median op takes {}, less than the launch of one kernel: times seem to be in another "
-      "unit "
-      "than microseconds, in which the format has them (\"ts\" and \"dur\")",
+      "the median op takes {}, less than the launch of one kernel: 'ts' and 'dur' are microseconds "
+      "in this format; these seem to be in a larger unit",
       to_text(median));
 }
 

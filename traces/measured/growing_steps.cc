@@ -48,8 +48,7 @@ std::optional<std::string> describe_growing_steps(const std::vector<MeasuredStep
   if (growing < kMinGrowing || longest <= kMinGrowth * usual) return {};
   return fmt::format(
       "the last {} steps grow from one to the next: step {} takes {}, {:.2f} times the median "
-      "step; "
-      "means over all steps hide it",
+      "step; means over all steps hide it",
       growing, last, format_time(all.back()), longest / usual);
 }
 

@@ -2,7 +2,6 @@
 #include "traces/measured/incomplete_steps.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "sim/analysis/replay.h"
+#include "traces/measured/number_ranges.h"
 #include "traces/measured/trust.h"
 
 namespace bubblescope::traces {
@@ -72,9 +72,8 @@ AssembledSteps separate_partial_steps(AssembledSteps read) {
     return read;
   }
   read = without_steps(std::move(read), partial);
-  read.remarks.left_out.push_back(
-      fmt::format("left out: step{} {}, {} a replica", partial.size() > 1 ? "s" : "",
-                  fmt::join(partial, ", "), partial.size() > 1 ? "which lack" : "which lacks"));
+  read.remarks.left_out.push_back(fmt::format("left out: {}, {} a replica", list_steps(partial),
+                                              partial.size() > 1 ? "which lack" : "which lacks"));
   return read;
 }
 
@@ -93,22 +92,20 @@ AssembledSteps separate_unexplained_steps(AssembledSteps read) {
     largest = std::max(largest, error);
   }
   if (unexplained.empty() || unexplained.size() == errors.size()) return read;
+  const bool are_several = unexplained.size() > 1;
   const std::string why = fmt::format(
-      "a replay misses {} by up to {:.1f} %, ops of other steps are missing, and nothing states "
-      "which "
-      "ops {}, so that they may be of two steps; state the step of every op (args.step, or a range "
+      "{} ops may come from two steps, because the trace states no steps and others lack ops: a "
+      "replay misses {} by up to {:.1f} %; state the step of every op (args.step, or a range "
       "around each step)",
-      unexplained.size() > 1 ? "them" : "it", 100 * largest,
-      unexplained.size() > 1 ? "are theirs" : "are its");
+      are_several ? "their" : "its", are_several ? "them" : "it", 100 * largest);
   if (4 * unexplained.size() > errors.size()) {
-    read.remarks.faults.push_back(fmt::format("{} of {} steps are not explained by their ops: {}",
-                                              unexplained.size(), errors.size(), why));
+    read.remarks.faults.push_back(
+        fmt::format("{} of {} steps {} not explained by {} ops: {}", unexplained.size(),
+                    errors.size(), are_several ? "are" : "is", are_several ? "their" : "its", why));
     return read;
   }
   read = without_steps(std::move(read), unexplained);
-  read.remarks.left_out.push_back(fmt::format("left out: step{} {}: {}",
-                                              unexplained.size() > 1 ? "s" : "",
-                                              fmt::join(unexplained, ", "), why));
+  read.remarks.left_out.push_back(fmt::format("left out: {}: {}", list_steps(unexplained), why));
   return read;
 }
 

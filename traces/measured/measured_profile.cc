@@ -38,9 +38,8 @@ std::optional<std::string> describe_unknown_messages(const ChromeEvents& events)
     return {};
   return fmt::format(
       "{} send(s) and receive(s) are posted, but no kernel is known as theirs: NCCL names such "
-      "kernels "
-      "SendRecv, and RCCL names all of its kernels alike (ncclDevKernel_Generic). When messages "
-      "were in transit is unknown, and counts as time that nothing explains",
+      "kernels SendRecv, and RCCL names all of its kernels alike (ncclDevKernel_Generic). When "
+      "messages were in transit is unknown, and counts as time that nothing explains",
       posted);
 }
 

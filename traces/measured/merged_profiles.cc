@@ -54,11 +54,10 @@ std::vector<ChromeEvents> separate_profiles(ChromeEvents events, const std::stri
     own.parts = take_from(events.parts, events, pid);
   }
   if (!events.profiled.empty() || !events.slices.empty())
-    throw Error(
-        fmt::format("{}: it holds the profiles of {} processes, merged into one, and nothing says "
-                    "which of them "
-                    "ran the work of a device; give the {} files that the profiler wrote",
-                    file, pids.size(), pids.size()));
+    throw Error(fmt::format(
+        "{}: it holds the profiles of {} processes, merged into one, and nothing says which of "
+        "them ran the work of a device; give the {} files that the profiler wrote",
+        file, pids.size(), pids.size()));
   return profiles;
 }
 

@@ -1,5 +1,5 @@
-// Micro-batches without any op. The numbers of a step may begin anywhere and go by any stride; one
-// that lacks amid them was lost on all ranks, or was never given.
+// Micro-batches without any op. The numbers of a step may begin anywhere and go by any stride. A
+// number that is missing between others was lost on all ranks, or was never used.
 //
 //   0 1   3 4     lacks 2: not if a stage runs 3 right behind 1, where 2 would find no room
 //   0 2 4 6       lacks none if a stage runs some two of these so; every other one if none does

@@ -10,7 +10,7 @@ namespace bubblescope::traces {
 
 void NumberRanges::add(std::int64_t first, std::int64_t last) {
   if (first > last) return;
-  if (!ranges_.empty() && ranges_.back().second + 1 == first)
+  if (!ranges_.empty() && ranges_.back().second == first - 1)
     ranges_.back().second = last;
   else
     ranges_.emplace_back(first, last);
@@ -30,11 +30,17 @@ std::string NumberRanges::text() const {
       words.emplace_back("...");
       break;
     }
-    const char* const between = first + 1 == last ? ", " : " to ";
     words.push_back(fmt::format("{}", first));
-    if (first < last) words.back() += fmt::format("{}{}", between, last);
+    if (first == last) continue;
+    words.back() += fmt::format("{}{}", first + 1 == last ? ", " : " to ", last);
   }
   return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string list_steps(const std::vector<std::int64_t>& numbers) {
+  NumberRanges ranges;
+  for (const std::int64_t number : numbers) ranges.add(number, number);
+  return (ranges.are_several() ? "steps " : "step ") + ranges.text();
 }
 
 }  // namespace bubblescope::traces

@@ -1,4 +1,4 @@
-// Numbers of ranks, stages or micro-batches in the words of a report: "0 to 2, 5".
+// Numbers of ranks, stages, micro-batches or steps in the words of a report: "0 to 2, 5".
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,8 @@ class NumberRanges {
  private:
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
 };
+
+/// "step 2", "steps 0 to 2, 5"; the numbers are in ascending order.
+std::string list_steps(const std::vector<std::int64_t>& numbers);
 
 }  // namespace bubblescope::traces

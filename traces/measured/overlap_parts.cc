@@ -45,8 +45,7 @@ std::string describe_parts(const std::vector<ChromeSlice>& parts, const ProfileA
         static_cast<double>(part.kernels) / static_cast<double>(part.count) / 1'000'000);
   return "; it has parts of overlapped ops, as DeepSeek annotates DualPipe: " + text +
          ". They state no stage and no micro-batch, so that they are not a step of a pipeline; "
-         "their "
-         "times can be the \"parts\" of a cost file";
+         "their times can be the \"parts\" of a cost file";
 }
 
 }  // namespace bubblescope::traces

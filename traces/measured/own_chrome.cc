@@ -114,7 +114,7 @@ MeasuredStep read_own_trace(const ChromeEvents& events, const std::string& file)
   auto validated =
       validate_schedule(read_native_schedule(events.other_data.at("native_schedule"), where));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    throw Error(fmt::format("{}: is not legal: {}", where, invalid->problems[0].message));
+    throw Error(fmt::format("{}: is not legal: {}", where, to_string(invalid->problems[0])));
   MeasuredStep step{"", std::get<ValidSchedule>(std::move(validated))};
   std::variant<Program, Deadlock> lowered =
       lower(step.schedule, read_lowering(events.other_data, file + ": /otherData"));

@@ -33,10 +33,9 @@ void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
   if (is_of_pipeline && has(Activity::kStep) && !events.distributed_rank)
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op, so that its forwards and backwards are "
-        "those between its messages, but it lacks distributedInfo, which states the rank that they "
-        "are of: older releases of PyTorch do not write it, nor does a profiler that starts before "
-        "init_process_group(); record again so that it does, or annotate the ops ('PP:0F3', by "
-        "record_function)",
+        "those between its messages. It has no distributedInfo, so the rank is unknown. PyTorch "
+        "writes it only in newer releases, and only if init_process_group() ran before the "
+        "profiler started; record again, or annotate the ops ('PP:0F3', by record_function)",
         file));
   if (is_of_pipeline && !has(Activity::kStep))
     throw NoPipeline(fmt::format(

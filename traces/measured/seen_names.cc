@@ -232,7 +232,8 @@ std::string SeenNames::describe() const {
   text += "; a rule in `rules` can say what they mean";
   if (!has_kind) text += ", with F, B, I, W or R for their kind";
   if (rules.find(kOpenGroup) != rules.npos)
-    text += ", with the group of the micro-batch for " + std::string(kOpenGroup);
+    text += fmt::format("; replace {} with the group that is the micro-batch ($1, $2, ...)",
+                        kOpenGroup);
   return text + ": " + rules;
 }
 

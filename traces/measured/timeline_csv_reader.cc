@@ -129,12 +129,10 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   if (trace.ops.empty())
     throw Error(input.path + " has no op below its header; write it again with `timeline`");
   if (has_other_readers(trace.ops))
-    throw Error(
-        input.path +
-        ": its stages are not a chain: a stage is read by several others, such as shards of an "
-        "output "
-        "layer, or by another one than the next, and a csv does not say by which; write the step "
-        "as json, with `save`");
+    throw Error(input.path +
+                ": its stages are not a chain: a stage is read by several others, such as shards "
+                "of an output layer, or by another one than the next, and a csv does not say by "
+                "which; write the step as json, with `save`");
   if (!left_out.empty())
     trace.remarks.notes.push_back(fmt::format(
         "{}: {} left out, because a csv does not say what waits for them; steps that are "

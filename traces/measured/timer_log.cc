@@ -14,7 +14,7 @@
 #include "traces/files/quote.h"
 #include "traces/measured/log_prefix.h"
 #include "traces/measured/timer_fields.h"
-#include "traces/measured/timer_writer.h"
+#include "traces/measured/timer_run.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -99,7 +99,7 @@ class Reader {
     for (const auto& [header, block] : kHeaders) {
       const std::size_t at = line.find(header);
       if (at == line.npos) continue;
-      open_ = &run_of(line.substr(0, at));
+      open_ = &last_run_of(line.substr(0, at));
       close_report(*open_);
       open_->block = block;
       open_->report.iteration_ms = std::exchange(open_->iteration_ms, std::nullopt);
@@ -113,8 +113,8 @@ class Reader {
   }
 
   /// The last run of the writer whose name stands before a message.
-  TimerWriter& run_of(std::string_view head) {
-    std::deque<TimerWriter>& runs = writers_[read_prefix(head).writer];
+  TimerRun& last_run_of(std::string_view head) {
+    std::deque<TimerRun>& runs = writers_[read_prefix(head).writer];
     if (runs.empty()) runs.emplace_back();
     return runs.back();
   }
@@ -127,40 +127,39 @@ class Reader {
       if (at == line.npos) continue;
       const std::size_t begin = std::min(line.find(mark.line_begin), at);
       const std::string_view counted = line.substr(begin, at - begin);
-      TimerWriter& writer =
-          begin_iteration(line.substr(0, begin), find_count(counted, mark.line_begin));
+      TimerRun& run = begin_iteration(line.substr(0, begin), find_count(counted, mark.line_begin));
       const std::string_view value = strip(line.substr(at + mark.text.size()));
       if (value.find(' ') == value.npos) continue;  // the line is cut
-      writer.is_pipeline = writer.is_pipeline || mark.text == kPipeline.text;
+      run.is_pipeline = run.is_pipeline || mark.text == kPipeline.text;
       const std::optional<double> time = parse_time(first_word(value));
       if (!time) {
-        writer.unread.push_back({line_, describe_no_time(first_word(value), mark.unit), true});
+        run.unread.push_back({line_, describe_no_time(first_word(value), mark.unit), true});
         continue;
       }
-      writer.iteration_ms = mark.ms * *time;
-      writer.elapsed.push_back(*writer.iteration_ms);
+      run.iteration_ms = mark.ms * *time;
+      run.elapsed.push_back(*run.iteration_ms);
     }
   }
 
   /// `number` is that of the iteration, where the line has its time: others may count anew for each
   /// epoch or evaluation. A smaller one than before is of another run, as after a failure.
-  TimerWriter& begin_iteration(std::string_view head, std::optional<std::int64_t> number) {
-    TimerWriter* writer = &run_of(head);
-    close_report(*writer);
-    writer->iteration_ms.reset();
-    if (!number) return *writer;
-    if (writer->last_iteration && *number < *writer->last_iteration) {
-      writer = &writers_[read_prefix(head).writer].emplace_back();
-      writer->first_iteration = *number;
-      writer->first_line = line_;
+  TimerRun& begin_iteration(std::string_view head, std::optional<std::int64_t> number) {
+    TimerRun* run = &last_run_of(head);
+    close_report(*run);
+    run->iteration_ms.reset();
+    if (!number) return *run;
+    if (run->last_iteration && *number < *run->last_iteration) {
+      run = &writers_[read_prefix(head).writer].emplace_back();
+      run->first_iteration = *number;
+      run->first_line = line_;
     }
-    writer->last_iteration = number;
-    return *writer;
+    run->last_iteration = number;
+    return *run;
   }
 
   /// "fwd: 6567.66 | bwd: 17950.35"
   void take_printed(std::string_view head, std::string_view rest) {
-    TimerWriter& writer = run_of(head);
+    TimerRun& run = last_run_of(head);
     const std::optional<std::int32_t> rank = find_printing_rank(head);
     std::vector<ReportedTime> times;
     bool is_deepspeed = rank.has_value();
@@ -179,56 +178,55 @@ class Reader {
       are_whole = is_whole_time(value);
       is_deepspeed = is_deepspeed || is_name_of_deepspeed(name);
       is_megatron = is_megatron || name == "forward-compute" || name == "backward-compute";
-      writer.is_pipeline = writer.is_pipeline || is_name_of_pipeline(name);
+      run.is_pipeline = run.is_pipeline || is_name_of_pipeline(name);
       const std::optional<double> time = parse_time(value);
       if (!time) {
-        writer.unread.push_back({line_, describe_no_time(value), false});
+        run.unread.push_back({line_, describe_no_time(value), false});
         return;
       }
       times.push_back({std::string(name), rank, *time, *time});
     }
-    for (const ReportedTime& time : times) add_time(writer.of_printing_ranks[time.timer], time);
+    for (const ReportedTime& time : times) add_time(run.of_printing_ranks[time.timer], time);
     is_megatron = is_megatron || !is_deepspeed;
-    writer.is_megatron = writer.is_megatron || is_megatron;
-    writer.is_deepspeed = writer.is_deepspeed || !is_megatron;
+    run.is_megatron = run.is_megatron || is_megatron;
+    run.is_deepspeed = run.is_deepspeed || !is_megatron;
   }
 
-  /// Takes what the line has of the open reports: `known` is the writer where that is certain.
-  void take_timers(std::string_view line, TimerWriter* known) {
+  /// Takes what the line has of the open reports: `known` is whose they are, where that is
+  /// certain.
+  void take_timers(std::string_view line, TimerRun* known) {
     std::optional<TimerField> field = find_range_field(line);
     if (field) {
-      TimerWriter* const writer = find_open(*field, TimerBlock::kRange, known);
-      for (; writer != nullptr && field; field = find_range_field(line)) {
-        take_range(*writer, *field);
+      TimerRun* const run = find_open(*field, TimerBlock::kRange, known);
+      for (; run != nullptr && field; field = find_range_field(line)) {
+        take_range(*run, *field);
         line.remove_prefix(static_cast<std::size_t>(field->value.end() - line.begin()));
       }
     } else if ((field = find_rank_field(line))) {
-      if (TimerWriter* const writer = find_open(*field, TimerBlock::kEveryRank, known))
-        take_rank(*writer, *field);
+      if (TimerRun* const run = find_open(*field, TimerBlock::kEveryRank, known))
+        take_rank(*run, *field);
     } else if ((field = find_number_field(line))) {
-      TimerWriter* const writer = find_open(*field, TimerBlock::kLargest, known);
-      if (writer != nullptr && (field->has_dots || !writer->is_interrupted))
-        take_largest(*writer, *field);
+      TimerRun* const run = find_open(*field, TimerBlock::kLargest, known);
+      if (run != nullptr && (field->has_dots || !run->is_interrupted)) take_largest(*run, *field);
     } else if ((field = find_name_field(line))) {
       // A launcher names the writers of empty lines too.
       if (writers_.contains(std::string(field->name) + ":")) return;
-      if (TimerWriter* const writer = find_open(*field, TimerBlock::kEveryRank, known)) {
-        writer->report.add_name(field->name);
-        writer->timer = std::string(field->name);
-        writer->last_rank = -1;
+      if (TimerRun* const run = find_open(*field, TimerBlock::kEveryRank, known)) {
+        run->report.add_name(field->name);
+        run->timer = std::string(field->name);
+        run->last_rank = -1;
       }
     } else {
       open_->is_interrupted = true;
       if ((field = find_cut_field(line)))
         for (const TimerBlock block : {TimerBlock::kRange, TimerBlock::kLargest})
-          if (TimerWriter* const writer = find_open(*field, block, known))
-            leave_out_cut(*writer, *field);
+          if (TimerRun* const run = find_open(*field, block, known)) leave_out_cut(*run, *field);
     }
   }
 
-  /// The writer of a line whose report it belongs to. Loggers put their names before the first line
+  /// The run whose report a line belongs to. Loggers put their names before the first line
   /// of a message alone, so that the others belong to the last report.
-  TimerWriter* find_open(const TimerField& field, TimerBlock block, TimerWriter* known) {
+  TimerRun* find_open(const TimerField& field, TimerBlock block, TimerRun* known) {
     if (known != nullptr) return known->block == block ? known : nullptr;
     const std::string name = read_prefix(field.head).writer;
     const auto own = writers_.find(name);
@@ -237,81 +235,98 @@ class Reader {
   }
 
   /// A timer whose value is lost garbles its report; one whose value is there is named.
-  void leave_out_cut(TimerWriter& writer, const TimerField& field) const {
-    writer.report.is_garbled = true;
-    if (writer.block == TimerBlock::kLargest && !field.value.empty() && field.value[0] != '(')
-      leave_out(writer, describe_no_time(field.value));
+  void leave_out_cut(TimerRun& run, const TimerField& field) const {
+    run.report.is_garbled = true;
+    if (run.block == TimerBlock::kLargest && !field.value.empty() && field.value[0] != '(')
+      leave_out(run, describe_no_time(field.value));
   }
 
-  void take_largest(TimerWriter& writer, const TimerField& field) {
-    const std::optional<double> time = read_time(writer, field.value);
+  void take_largest(TimerRun& run, const TimerField& field) {
+    const std::optional<double> time = read_time(run, field.value);
     if (!time) return;
-    if (!is_whole_time(field.value)) writer.report.is_garbled = true;
-    writer.times.push_back({std::string(field.name), {}, {}, *time});
-    put(writer, field, {0, *time});
+    if (!is_whole_time(field.value)) run.report.is_garbled = true;
+    run.times.push_back({std::string(field.name), {}, {}, *time});
+    put(run, field, {0, *time});
   }
 
-  void take_range(TimerWriter& writer, const TimerField& field) {
+  void take_range(TimerRun& run, const TimerField& field) {
     const std::string_view text = field.value;
     const std::size_t comma = text.find(',');
     const bool is_pair = text.find(',', comma + 1) == text.npos;
     const std::optional<double> least = parse_time(text.substr(1, comma - 1));
     const std::optional<double> most = parse_time(text.substr(comma + 1, text.size() - comma - 2));
     if (!is_pair || !least || !most)
-      return leave_out(writer,
-                       fmt::format("{} is not a pair of times in milliseconds", quote(text)));
+      return leave_out(run, fmt::format("{} is not a pair of times in milliseconds", quote(text)));
     if (*least > *most)
-      return leave_out(writer, fmt::format("{} has a minimum over its maximum", quote(text)));
-    writer.times.push_back({std::string(field.name), {}, *least, *most});
-    put(writer, field, {*least, *most});
+      return leave_out(run, fmt::format("{} has a minimum over its maximum", quote(text)));
+    run.times.push_back({std::string(field.name), {}, *least, *most});
+    put(run, field, {*least, *most});
   }
 
-  void take_rank(TimerWriter& writer, const TimerField& field) {
-    const std::optional<double> time = read_time(writer, field.value);
+  void take_rank(TimerRun& run, const TimerField& field) {
+    const std::optional<double> time = read_time(run, field.value);
     if (!time) return;
-    TimerReport& report = writer.report;
+    TimerReport& report = run.report;
     // Ranks that begin anew belong to a timer whose name was lost.
-    if (writer.timer.empty() || field.rank <= writer.last_rank) {
+    if (run.timer.empty() || field.rank <= run.last_rank) {
       report.is_garbled = true;
-      writer.timer.clear();
+      run.timer.clear();
       return;
     }
-    writer.last_rank = field.rank;
-    writer.times.push_back({writer.timer, field.rank, {}, *time});
+    run.last_rank = field.rank;
+    run.times.push_back({run.timer, field.rank, {}, *time});
     report.ranks.insert(field.rank);
     if (!is_whole_time(field.value)) report.is_garbled = true;
-    std::optional<ReportedTimer>* const timer = report.find(writer.timer);
+    std::optional<ReportedTimer>* const timer = report.find(run.timer);
     if (timer == nullptr) return;
     if (!*timer) *timer = ReportedTimer{};
     if (!(*timer)->by_rank.emplace(field.rank, *time).second) report.is_garbled = true;
   }
 
-  static void put(TimerWriter& writer, const TimerField& field, ReportedTimer values) {
-    writer.report.add_name(field.name);
-    if (std::optional<ReportedTimer>* const timer = writer.report.find(field.name))
+  static void put(TimerRun& run, const TimerField& field, ReportedTimer values) {
+    run.report.add_name(field.name);
+    if (std::optional<ReportedTimer>* const timer = run.report.find(field.name))
       *timer = std::move(values);
   }
 
   /// The time of a field; leaves out the report if it is none.
-  std::optional<double> read_time(TimerWriter& writer, std::string_view text) const {
+  std::optional<double> read_time(TimerRun& run, std::string_view text) const {
     const std::optional<double> time = parse_time(text);
-    if (!time) leave_out(writer, describe_no_time(text));
+    if (!time) leave_out(run, describe_no_time(text));
     return time;
   }
 
   /// Leaves out the report that is open; its first number that cannot be read is named.
-  void leave_out(TimerWriter& writer, const std::string& why) const {
-    if (!writer.is_unread) writer.unread.push_back({line_, why, false});
-    writer.is_unread = true;
+  void leave_out(TimerRun& run, const std::string& why) const {
+    if (!run.is_unread) run.unread.push_back({line_, why, false});
+    run.is_unread = true;
   }
 
   std::string file_;
   std::string plain_;
   std::string_view text_;
   std::size_t line_ = 1;
-  std::map<std::string, std::deque<TimerWriter>> writers_;  ///< their runs, at least one each
-  TimerWriter* open_ = nullptr;                             ///< whose report was opened last
+  std::map<std::string, std::deque<TimerRun>> writers_;  ///< their runs, at least one each
+  TimerRun* open_ = nullptr;                             ///< whose report was opened last
 };
+
+/// The logs of writers with timers, of which the first also tells what cannot be read of the
+/// others.
+std::vector<TimerLog> join_unread(std::vector<TimerLog> logs) {
+  std::vector<UnreadNumber> unread;
+  const auto lacks_timers = [&](const TimerLog& log) {
+    if (!log.timers.empty()) return false;
+    unread.insert(unread.end(), log.unread.begin(), log.unread.end());
+    return true;
+  };
+  logs.erase(std::remove_if(logs.begin(), logs.end(), lacks_timers), logs.end());
+  std::vector<UnreadNumber>& told = logs.front().unread;
+  told.insert(told.end(), unread.begin(), unread.end());
+  std::stable_sort(
+      told.begin(), told.end(),
+      [](const UnreadNumber& left, const UnreadNumber& right) { return left.line < right.line; });
+  return logs;
+}
 
 }  // namespace
 
@@ -325,7 +340,7 @@ std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& 
   std::vector<TimerLog> logs = Reader(text, file).read();
   if (std::any_of(logs.begin(), logs.end(),
                   [](const TimerLog& log) { return !log.timers.empty(); }))
-    return logs;
+    return join_unread(std::move(logs));
   if (logs.empty()) throw Error(file + ": it announces timers, but has none; give the whole log");
   const UnreadNumber& first = logs.front().unread.front();
   throw Error(fmt::format("{}:{}: {}; correct or remove the line", file, first.line, first.what));

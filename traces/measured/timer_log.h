@@ -76,9 +76,9 @@ bool lacks_timer_header(std::string_view text);
 /// Whether a text begins as a trace does: as json or as a database.
 bool begins_as_trace(std::string_view text);
 
-/// Reads the timers of every writer; of runs that were appended to each other, those of the last.
-/// A report with a number that cannot be read is left out. Throws Error, with its line, if there is
-/// no other.
+/// Reads the timers of every writer that has some; of runs that were appended to each other, those
+/// of the last. A report with a number that cannot be read is left out. Throws Error, with its
+/// line, if there is no other.
 std::vector<TimerLog> read_timer_logs(std::string_view text, const std::string& file);
 
 /// The log of one writer; throws Error where there are several.

@@ -196,6 +196,14 @@ std::string describe_runs(const TimerLog& log) {
       log.run == log.runs ? "" : " with timers that can be read");
 }
 
+/// "2 further lines have numbers that cannot be read; what they belong to is left out"
+std::string describe_further_unread(std::size_t lines) {
+  return fmt::format("{} {} that cannot be read; what {} to is left out",
+                     counted(static_cast<std::int64_t>(lines), "further line"),
+                     lines == 1 ? "has a number" : "have numbers",
+                     lines == 1 ? "it belongs" : "they belong");
+}
+
 }  // namespace
 
 std::vector<std::string> describe_left_out(const TimerLog& log) {
@@ -209,9 +217,7 @@ std::vector<std::string> describe_left_out(const TimerLog& log) {
                                     unread.line, unread.what));
   }
   if (log.unread.size() > kShown)
-    sentences.push_back(fmt::format(
-        "left out: what is in {} with such numbers",
-        counted(static_cast<std::int64_t>(log.unread.size() - kShown), "further line")));
+    sentences.push_back(describe_further_unread(log.unread.size() - kShown));
   return sentences;
 }
 

@@ -2,7 +2,6 @@
 #include "traces/measured/warmup_steps.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 #include "sim/ir/quantile.h"
 #include "traces/measured/incomplete_steps.h"
+#include "traces/measured/number_ranges.h"
 
 namespace bubblescope::traces {
 
@@ -41,9 +41,9 @@ AssembledSteps separate_warmup_steps(AssembledSteps read) {
   }
   if (warmup.empty() || 4 * warmup.size() > makespans.size()) return read;
   read = without_steps(std::move(read), warmup);
-  read.remarks.left_out.push_back(fmt::format(
-      "left out: step{} {}, the first, over {} times as long as the median step: a warm-up",
-      warmup.size() > 1 ? "s" : "", fmt::join(warmup, ", "), kWarmup));
+  read.remarks.left_out.push_back(
+      fmt::format("left out: {}, the first, over {} times as long as the median step: a warm-up",
+                  list_steps(warmup), kWarmup));
   return read;
 }
 

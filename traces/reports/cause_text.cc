@@ -165,8 +165,7 @@ std::optional<std::string> describe_many_long_ops(const CauseReport& report) {
   return fmt::format(
       "{} of the ops take {:.2f} x as long as usual, scattered over ranks, steps and micro-batches "
       "as interruptions are: they are too many to be a cause of their own, and the causes show "
-      "only "
-      "a part of what they cost",
+      "only a part of what they cost",
       format_percent(report.many_long_ops->fraction), report.many_long_ops->factor);
 }
 

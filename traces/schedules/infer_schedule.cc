@@ -91,8 +91,7 @@ class Inference {
     const std::size_t second = find_in(lists_[rank], runs_stage);
     throw Error(
         fmt::format("{}: '{}' puts stage {} on rank {}, but '{}' ({}) puts it on rank {}; a stage "
-                    "has one rank, "
-                    "or consecutive ones that take its micro-batches in turn",
+                    "has one rank, or consecutive ones that take its micro-batches in turn",
                     place_of(rank, second), to_string(lists_[rank][second]), stage, rank,
                     to_string(lists_[first_rank][first]), place_of(first_rank, first), first_rank));
   }

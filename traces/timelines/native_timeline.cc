@@ -182,7 +182,7 @@ std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {
 ValidSchedule read_valid_schedule(const JsonNode& node) {
   auto validated = validate_schedule(read_schedule_object(node));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    node.refuse("is not legal: " + invalid->problems[0].message);
+    node.refuse("is not legal: " + to_string(invalid->problems[0]));
   return std::get<ValidSchedule>(std::move(validated));
 }
 

@@ -86,7 +86,7 @@ std::tuple<std::vector<std::string>, std::vector<std::int32_t>> lanes(const Pyth
 
 std::vector<std::string> messages_of(const Problems& problems) {
   std::vector<std::string> messages;
-  for (const Problem& problem : problems) messages.push_back(problem.message);
+  for (const Problem& problem : problems) messages.push_back(to_string(problem));
   return messages;
 }
 

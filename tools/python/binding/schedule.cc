@@ -134,7 +134,7 @@ const ValidSchedule& PythonSchedule::valid() const {
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   throw Error(Fault::kProblem,
               fmt::format("{} is not legal: {} problem(s), the first: {}", invalid.schedule.name,
-                          invalid.problems.size(), invalid.problems[0].message));
+                          invalid.problems.size(), to_string(invalid.problems[0])));
 }
 
 PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {

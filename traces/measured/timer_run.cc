@@ -1,5 +1,5 @@
-// Summarizes the reports of a writer.
-#include "traces/measured/timer_writer.h"
+// Summarizes the runs of a writer.
+#include "traces/measured/timer_run.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,9 +34,9 @@ std::size_t count_reports(const TimerValues& values) {
 
 /// DeepSpeed's timer of whole iterations, where nothing else tells their time. In a pipeline it may
 /// be a sum as well.
-std::vector<double> find_train_batches(const TimerWriter& writer) {
-  const auto found = writer.of_printing_ranks.find(std::string(kTrainBatchTimer));
-  if (found == writer.of_printing_ranks.end() || writer.is_pipeline) return {};
+std::vector<double> find_train_batches(const TimerRun& run) {
+  const auto found = run.of_printing_ranks.find(std::string(kTrainBatchTimer));
+  if (found == run.of_printing_ranks.end() || run.is_pipeline) return {};
   const TimerValues& values = found->second;
   return values.by_rank.empty() ? values.max : values.by_rank.begin()->second;
 }
@@ -50,25 +50,23 @@ bool exceeds_iteration(const TimerLog& log) {
          });
 }
 
-TimerLog summarize(const TimerWriter& writer, const std::string& name, const std::string& file) {
+TimerLog summarize(const TimerRun& run, const std::string& name, const std::string& file) {
   TimerLog log;
   log.file = file;
   log.writer = name;
-  log.is_megatron = writer.is_megatron;
-  log.is_deepspeed = writer.is_deepspeed;
+  log.is_megatron = run.is_megatron;
+  log.is_deepspeed = run.is_deepspeed;
   for (const bool is_of_all_ranks : {true, false})
-    for (const auto& [timer, values] :
-         is_of_all_ranks ? writer.of_all_ranks : writer.of_printing_ranks) {
+    for (const auto& [timer, values] : is_of_all_ranks ? run.of_all_ranks : run.of_printing_ranks) {
       log.timers.push_back(summarize(timer, values, is_of_all_ranks));
       log.reports = std::max(log.reports, count_reports(values));
     }
-  const double iteration =
-      median(writer.elapsed.empty() ? find_train_batches(writer) : writer.elapsed);
+  const double iteration = median(run.elapsed.empty() ? find_train_batches(run) : run.elapsed);
   if (iteration > 0) log.iteration_ms = iteration;
-  log.sums_steps = log.is_deepspeed && (writer.is_pipeline || exceeds_iteration(log));
-  log.outside = writer.shares.find_range();
-  log.ranks = writer.shares.find_ranks();
-  log.unfit_reports = writer.shares.unfit();
+  log.sums_steps = log.is_deepspeed && (run.is_pipeline || exceeds_iteration(log));
+  log.outside = run.shares.find_range();
+  log.ranks = run.shares.find_ranks();
+  log.unfit_reports = run.shares.unfit();
   return log;
 }
 
@@ -83,25 +81,25 @@ void add_time(TimerValues& values, const ReportedTime& time) {
   values.max.push_back(time.max_ms);
 }
 
-void close_report(TimerWriter& writer) {
-  if (!writer.is_unread) {
-    writer.shares.add(writer.report);
-    for (const ReportedTime& time : writer.times) add_time(writer.of_all_ranks[time.timer], time);
+void close_report(TimerRun& run) {
+  if (!run.is_unread) {
+    run.shares.add(run.report);
+    for (const ReportedTime& time : run.times) add_time(run.of_all_ranks[time.timer], time);
   }
-  writer.report = {};
-  writer.times.clear();
-  writer.block = TimerBlock::kNone;
-  writer.is_interrupted = false;
-  writer.is_unread = false;
-  writer.timer.clear();
+  run.report = {};
+  run.times.clear();
+  run.block = TimerBlock::kNone;
+  run.is_interrupted = false;
+  run.is_unread = false;
+  run.timer.clear();
 }
 
-TimerLog summarize_runs(const std::deque<TimerWriter>& runs, const std::string& name,
+TimerLog summarize_runs(const std::deque<TimerRun>& runs, const std::string& name,
                         const std::string& file) {
   TimerLog log;
   std::vector<UnreadNumber> unread;
   for (std::size_t at = runs.size(); at > 0 && log.timers.empty(); --at) {
-    const TimerWriter& run = runs[at - 1];
+    const TimerRun& run = runs[at - 1];
     log = summarize(run, name, file);
     log.run = at;
     unread.insert(unread.begin(), run.unread.begin(), run.unread.end());

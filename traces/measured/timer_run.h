@@ -1,4 +1,5 @@
-// Collects what one writer of a training log printed: its iterations and its reports of timers.
+// Collects what a writer of a training log printed in one run: its iterations and its reports of
+// timers.
 //
 // A report is kept when it ends, so that one with a number that cannot be read is left out as a
 // whole. Where iterations begin again with a smaller number, a further run was appended to the log.
@@ -38,8 +39,8 @@ struct ReportedTime {
   double max_ms = 0;  ///< or that of the rank
 };
 
-/// One run of a writer.
-struct TimerWriter {
+/// A run of a writer.
+struct TimerRun {
   TimerBlock block = TimerBlock::kNone;
   bool is_interrupted = false;  ///< another line stood amid the block
   bool is_unread = false;       ///< the report has a number that cannot be read
@@ -62,14 +63,14 @@ struct TimerWriter {
 };
 
 /// Keeps the report that is open, unless it is unread.
-void close_report(TimerWriter& writer);
+void close_report(TimerRun& run);
 
 /// Adds a value to those of a timer.
 void add_time(TimerValues& values, const ReportedTime& time);
 
 /// The log of a writer, given its runs: that of the last one with timers, with the numbers of this
 /// one and of later ones that cannot be read; without timers where there are none.
-TimerLog summarize_runs(const std::deque<TimerWriter>& runs, const std::string& name,
+TimerLog summarize_runs(const std::deque<TimerRun>& runs, const std::string& name,
                         const std::string& file);
 
 }  // namespace bubblescope::traces

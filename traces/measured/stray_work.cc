@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -62,17 +63,29 @@ Nanos cover(std::vector<TimeSpan> spans) {
   return covered;
 }
 
-/// The time of all ranks in all pipelines.
-Nanos sum_pipelines(const ObservedTrace& trace, std::size_t ranks) {
-  std::map<std::int64_t, TimeSpan> steps;
+/// The time of all ranks in all pipelines. Files may have clocks of their own, so a pipeline takes
+/// as long as its longest part in one file: that of its first rank begins and ends it.
+double sum_pipelines(const ObservedTrace& trace, std::size_t ranks) {
+  std::map<std::pair<std::int64_t, std::int32_t>, TimeSpan> of_recorders;  // by step and recorder
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
-    widen(steps.emplace(observed.step, TimeSpan{observed.start, observed.end}).first->second,
+    const std::pair place(observed.step, observed.recorder);
+    widen(of_recorders.emplace(place, TimeSpan{observed.start, observed.end}).first->second,
           observed);
   }
-  Nanos sum = 0;
-  for (const auto& [_, step] : steps) sum += step.length();
-  return sum * static_cast<Nanos>(ranks);
+  std::map<std::pair<std::int64_t, std::string>, TimeSpan> of_files;  // by step and file
+  for (const auto& [place, span] : of_recorders) {
+    const std::string& file = trace.recorders[static_cast<std::size_t>(place.second)].where;
+    widen(of_files.emplace(std::pair(place.first, file), span).first->second, span);
+  }
+  std::map<std::int64_t, Nanos> steps;
+  for (const auto& [place, span] : of_files) {
+    Nanos& longest = steps[place.first];
+    longest = std::max(longest, span.length());
+  }
+  double sum = 0;
+  for (const auto& [_, longest] : steps) sum += static_cast<double>(longest);
+  return sum * static_cast<double>(ranks);
 }
 
 struct StrayName {
@@ -121,11 +134,11 @@ std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
     ++name.count;
     name.time += part.length();
   }
-  Nanos stray = 0;
-  for (const auto& [_, of_rank] : parts) stray += cover(of_rank);
-  const Nanos all = sum_pipelines(trace, ops.size());
-  if (stray == 0 || all == 0) return {};
-  const double share = static_cast<double>(stray) / static_cast<double>(all);
+  double stray = 0;
+  for (const auto& [_, of_rank] : parts) stray += static_cast<double>(cover(of_rank));
+  const double all = sum_pipelines(trace, ops.size());
+  if (stray <= 0 || all <= 0) return {};
+  const double share = stray / all;
   if (share <= kMaxStrayTime) return {};
   return describe(names, share);
 }

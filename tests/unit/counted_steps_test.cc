@@ -88,6 +88,33 @@ TEST(CountedSteps, FollowTheTimeOfOtherRanksWhereOneBeganLater) {
   expect_true_steps(slices, {1, 2}, "rank 1 without its first step");
 }
 
+/// Steps of four ranks and one micro-batch: F takes 10 us and B 30 us, so a step takes 160 us. The
+/// next one begins 10 us later, so that the last rank runs B at 40 us and the first at 130 us, next
+/// to which is the last rank's B of the following step.
+std::vector<Slice> make_long_steps(int steps) {
+  std::vector<Slice> slices;
+  for (int step = 0; step < steps; ++step)
+    for (int rank = 0; rank < 4; ++rank) {
+      slices.push_back({std::to_string(rank) + "F0", rank, 170 * step + 10 * rank, 10});
+      slices.push_back({std::to_string(rank) + "B0", rank, 170 * step + 130 - 30 * rank, 30});
+    }
+  return slices;
+}
+
+// Only rank 0, or only rank 3, has all its ops.
+TEST(CountedSteps, FollowThePassOfAMicrobatchThroughTheStages) {
+  for (const std::string kind : {"F0", "B0"})
+    for (const int first : {0, 1}) {
+      std::vector<Slice> slices = make_long_steps(6);
+      for (int rank = first; rank < first + 3; ++rank)
+        slices = without(std::move(slices), std::to_string(rank) + kind, 2);
+      const traces::AssembledSteps found = read(slices);
+      EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{0, 1, 3, 4, 5})) << kind << first;
+      for (const traces::MeasuredStep& step : found.steps)
+        EXPECT_EQ(compute_makespan(step.timeline), 160'000) << kind << first;
+    }
+}
+
 // The format allows events in any order.
 TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
   std::vector<Slice> slices = make_steps(3);

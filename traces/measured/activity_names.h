@@ -1,4 +1,5 @@
-// Reads the purpose of activities from their names, in any spelling.
+// Reads the purpose of activities from the words of their names, in any spelling: get_batch,
+// getBatch, "get batch".
 #pragma once
 
 #include <string>

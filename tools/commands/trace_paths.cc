@@ -19,6 +19,7 @@
 #include "traces/files/format.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
+#include "traces/measured/activity_names.h"
 #include "traces/measured/file_ranks.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/rank_words.h"
@@ -74,13 +75,6 @@ void append_file(traces::ObservedTrace& trace, traces::ObservedTrace further,
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-/// The name without its digits, which is the same for all files of a job: "rank3.json.gz" and
-/// "rank12.json.gz".
-std::string without_digits(std::string name) {
-  std::erase_if(name, [](char letter) { return letter >= '0' && letter <= '9'; });
-  return name;
-}
-
 /// A file of a folder that is not a trace or cannot be read.
 struct Unread {
   std::string path;
@@ -92,7 +86,7 @@ struct Unread {
 /// and neither may a damaged file with the extension of a trace: without it, the report would cover
 /// only part of the job.
 bool may_be_left_out(const Unread& unread, const std::set<std::string>& names_of_traces) {
-  if (names_of_traces.contains(without_digits(file_name(unread.path)))) return false;
+  if (names_of_traces.contains(traces::without_digits(file_name(unread.path)))) return false;
   return unread.is_sound || !has_trace_ending(unread.path);
 }
 
@@ -202,7 +196,7 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
       unread.push_back(describe_failure(files[at], outcomes[at].failed));
       continue;
     }
-    names_of_traces.insert(without_digits(file_name(files[at])));
+    names_of_traces.insert(traces::without_digits(file_name(files[at])));
     append_file(trace, std::move(outcomes[at].trace), files[at], false);
   }
   if (names_of_traces.empty()) refuse_folder(folder, unread);

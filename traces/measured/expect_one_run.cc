@@ -20,16 +20,10 @@
 namespace bubblescope::traces {
 
 void expect_times(const ObservedTrace& trace) {
-  constexpr Nanos kMaxTraceDuration = Nanos{100} * 24 * 3600 * 1'000'000'000;
   if (trace.ops.empty()) return;
   const Nanos origin = trace.ops.front().start;
-  const auto is_within_days = [origin](Nanos time) {
-    Nanos apart = 0;
-    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kMaxTraceDuration &&
-           apart >= -kMaxTraceDuration;
-  };
   for (const ObservedOp& observed : trace.ops)
-    if (!is_within_days(observed.start) || !is_within_days(observed.end))
+    if (!lie_within_days(observed.start, origin) || !lie_within_days(observed.end, origin))
       throw Error(
           fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
                       "correct its times, or leave it out",

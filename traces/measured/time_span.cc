@@ -13,4 +13,10 @@ bool lies_in(const std::vector<TimeSpan>& spans, Nanos time, Nanos tolerance) {
   return after != spans.begin() && std::prev(after)->end >= time - tolerance;
 }
 
+bool lie_within_days(Nanos left, Nanos right) {
+  constexpr Nanos kMaxApart = Nanos{100} * 24 * 3600 * 1'000'000'000;
+  Nanos apart = 0;
+  return !__builtin_sub_overflow(left, right, &apart) && apart <= kMaxApart && apart >= -kMaxApart;
+}
+
 }  // namespace bubblescope::traces

@@ -26,4 +26,7 @@ void widen(Span& span, const Other& other) {
 /// or a time that differs from it by at most `tolerance`.
 bool lies_in(const std::vector<TimeSpan>& spans, Nanos time, Nanos tolerance = 0);
 
+/// Whether two times are at most 100 days apart, as all that belong together are.
+bool lie_within_days(Nanos left, Nanos right);
+
 }  // namespace bubblescope::traces

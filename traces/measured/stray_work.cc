@@ -121,13 +121,17 @@ std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
   const std::map<std::int32_t, Ops> ops = sort_by_recorder(trace);
   std::map<std::int32_t, std::vector<TimeSpan>> parts;
   std::map<std::string, StrayName> names;
+  std::map<std::string, bool> are_work;  // by name: many repeat
+  const auto is_work = [&](const std::string& name) {
+    const auto [known, is_new] = are_work.try_emplace(name);
+    if (is_new) known->second = !is_outer_activity(name) && !is_message_or_waiting(name);
+    return known->second;
+  };
   for (const ObservedActivity& activity : trace.activities) {
     const auto own = ops.find(activity.recorder);
-    if (!activity.runs_between_ops || own == ops.end() || is_outer_activity(activity.name) ||
-        is_message_or_waiting(activity.name))
-      continue;
+    if (!activity.runs_between_ops || own == ops.end()) continue;
     const TimeSpan part = find_part_in_gap(activity, own->second);
-    if (part.length() == 0) continue;
+    if (part.length() == 0 || !is_work(activity.name)) continue;
     parts[activity.recorder].push_back(part);
     StrayName& name =
         names.emplace(without_digits(activity.name), StrayName{activity.name}).first->second;

@@ -139,9 +139,10 @@ TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {
       message(OpKind::kBackward, 20, 30),    message(OpKind::kSendBackward, 30, 31),
       message(OpKind::kRecvForward, 35, 40), message(OpKind::kForward, 40, 50),
       message(OpKind::kBackward, 60, 70),    message(OpKind::kSendBackward, 70, 71)};
-  traces::count_steps(ops, {0, 1, 2, 3, 4, 5});
   std::vector<std::int64_t> steps;
-  for (const traces::ObservedOp& op : ops) steps.push_back(op.step);
+  for (const traces::ObservedOp& op :
+       traces::with_counted_steps(std::move(ops), {0, 1, 2, 3, 4, 5}))
+    steps.push_back(op.step);
   EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 0, 1, 1, 1, 1}));
 }
 

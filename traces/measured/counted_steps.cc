@@ -186,7 +186,8 @@ CountedSteps count_steps(const std::vector<CountedOp>& ops) {
   return counted;
 }
 
-void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted) {
+std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
+                                           const std::vector<std::size_t>& counted) {
   std::vector<std::size_t> by_start = counted;
   std::stable_sort(by_start.begin(), by_start.end(), [&](std::size_t left, std::size_t right) {
     return ops[left].start < ops[right].start;
@@ -198,6 +199,7 @@ void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& c
     (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
   }
   for (auto& [_, lanes] : replicas) count_replica(ops, std::move(lanes));
+  return ops;
 }
 
 }  // namespace bubblescope::traces

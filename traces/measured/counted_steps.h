@@ -33,9 +33,10 @@ struct CountedSteps {
 /// Counts the steps of the ops of one rank, in order of time.
 CountedSteps count_steps(const std::vector<CountedOp>& ops);
 
-/// Counts the steps of those ops of a file, whose ranks share a clock, that `counted` lists by
-/// their sorted indices. A message belongs to the step of the op before it, if it is sent, or else
-/// of the op behind it.
-void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted);
+/// Ops of a file, whose ranks share a clock, with the steps of those counted that `counted` lists
+/// by their sorted indices. A message belongs to the step of the op before it, if it is sent, or
+/// else of the op behind it.
+std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
+                                           const std::vector<std::size_t>& counted);
 
 }  // namespace bubblescope::traces

@@ -97,7 +97,7 @@ class Reader {
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
-    count_steps(trace_.ops, counted_);
+    trace_.ops = with_counted_steps(std::move(trace_.ops), counted_);
     add_activities();
     add_marks();
     note_tensor_ranks();

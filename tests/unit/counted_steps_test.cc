@@ -12,7 +12,9 @@
 
 #include "sim/ir/timeline.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/rank_profile.h"
 #include "tests/support/recorded_step.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/incomplete_steps.h"
 
@@ -124,6 +126,39 @@ TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
     return left.duration < right.duration;
   });
   expect_true_steps(slices, {0, 1, 2}, "by duration");
+}
+
+/// Profiles of two ranks with two micro-batches in four steps that nothing marks: F and B take 10
+/// us, so that a step takes 60 us, and the next one begins 40 us later. Rank 0 has lost the forward
+/// of this micro-batch in the second step.
+traces::ObservedTrace run_without_marks(int lost) {
+  traces::ObservedTrace trace;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankProfile profile(rank);
+    const std::string stage = "PP:" + std::to_string(rank);
+    for (int step = 0; step < 4; ++step)
+      for (int microbatch = 0; microbatch < 2; ++microbatch) {
+        const std::string number = std::to_string(microbatch);
+        const int forward = 100 * step + 10 * (rank + microbatch);
+        const int backward = 100 * step + 40 - 10 * (rank - microbatch);
+        if (rank == 1 || step != 1 || microbatch != lost)
+          profile.annotation(stage + "F" + number, forward, 10).call("aten::mm", forward, 10);
+        profile.annotation(stage + "B" + number, backward, 10).gradient(backward, 10);
+      }
+    traces::append(trace, profile.read());
+  }
+  return trace;
+}
+
+TEST(CountedSteps, ALostOpOfAProfileLeavesTheOtherStepsAlone) {
+  for (const int lost : {0, 1}) {
+    const traces::AssembledSteps found = traces::assemble_steps(run_without_marks(lost));
+    EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{0, 2, 3})) << lost;
+    for (const traces::MeasuredStep& step : found.steps) {
+      EXPECT_EQ(compute_makespan(step.timeline), 60'000) << lost;
+      EXPECT_TRUE(step.may_mix_steps);
+    }
+  }
 }
 
 TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {

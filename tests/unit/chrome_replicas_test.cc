@@ -126,6 +126,22 @@ TEST(ChromeReplicas, MayHaveAFileForEachRank) {
   expect_two_replicas(trace);
 }
 
+// Of replica 3 there are two processes for each rank, so that all replicas are counted.
+TEST(ChromeReplicas, ThatSeveralRanksStateAreCounted) {
+  Events events;
+  for (int process = 0; process < 3; ++process)
+    for (int rank = 0; rank < 2; ++rank)
+      add_rank(events, process, rank, {10 * process + rank, 0},
+               R"("dp":)" + text(process == 0 ? 0 : 3) + R"(,"pp_rank":)" + text(rank));
+  const traces::AssembledSteps read = traces::assemble_steps(parse(events));
+  ASSERT_EQ(read.steps.size(), 3u);
+  for (std::size_t at = 0; at < 3; ++at) EXPECT_EQ(read.steps[at].replica, static_cast<int>(at));
+  ASSERT_FALSE(read.remarks.doubts.empty());
+  EXPECT_NE(read.remarks.doubts[0].find("up to 2 ranks state the same rank of the pipeline"),
+            std::string::npos)
+      << read.remarks.doubts[0];
+}
+
 TEST(ChromeReplicas, WithUnlikeRanksAreRefused) {
   Events events;
   for (int rank = 0; rank < 5; ++rank)

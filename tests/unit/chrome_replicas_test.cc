@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/timeline.h"
@@ -136,10 +138,10 @@ TEST(ChromeReplicas, ThatSeveralRanksStateAreCounted) {
   const traces::AssembledSteps read = traces::assemble_steps(parse(events));
   ASSERT_EQ(read.steps.size(), 3u);
   for (std::size_t at = 0; at < 3; ++at) EXPECT_EQ(read.steps[at].replica, static_cast<int>(at));
-  ASSERT_FALSE(read.remarks.doubts.empty());
-  EXPECT_NE(read.remarks.doubts[0].find("up to 2 ranks state the same rank of the pipeline"),
-            std::string::npos)
-      << read.remarks.doubts[0];
+  const std::vector<std::string>& doubts = read.remarks.doubts;
+  EXPECT_TRUE(std::any_of(doubts.begin(), doubts.end(), [](const std::string& doubt) {
+    return doubt.find("up to 2 ranks state the same rank of the pipeline") != doubt.npos;
+  }));
 }
 
 TEST(ChromeReplicas, WithUnlikeRanksAreRefused) {

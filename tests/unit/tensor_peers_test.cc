@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,15 @@ bool says_first_is_shown(const traces::AssembledSteps& read) {
   return false;
 }
 
+/// The part of a note before these words; empty where there is none.
+std::string note_before(const traces::AssembledSteps& read, const std::string& words) {
+  for (const std::string& note : read.remarks.notes)
+    if (const std::size_t at = note.find(words); at != note.npos) return note.substr(0, at);
+  return "";
+}
+
+constexpr const char* kAssumed = " run every op at the same time, so they count as tensor-parallel";
+
 void expect_one_pipeline(const traces::AssembledSteps& read) {
   ASSERT_EQ(read.steps.size(), 1u);
   EXPECT_EQ(read.steps[0].program.ranks, 2);
@@ -93,6 +103,7 @@ TEST(TensorPeers, ThatAreStatedAreShownOnce) {
       };
       const traces::AssembledSteps steps = read(run(describe, 5));
       expect_one_pipeline(steps);
+      EXPECT_EQ(note_before(steps, kAssumed), "");
       EXPECT_TRUE(steps.remarks.doubts.empty()) << steps.remarks.doubts.front();
       EXPECT_FALSE(read(run(describe, 300)).remarks.doubts.empty());
     }
@@ -126,6 +137,7 @@ TEST(TensorPeers, ThatAreNotStatedRunInStep) {
                       (has_rank ? R"(,"rank":)" + text(2 * pp + peer) : std::string())};
     };
     expect_one_pipeline(read(run(describe, 5)));
+    EXPECT_EQ(note_before(read(run(describe, 5)), kAssumed), "ranks of the same args.pp_rank");
     expect_two_replicas(read(run(describe, 300)));
   }
 }
@@ -144,6 +156,7 @@ TEST(TensorPeers, OfTheSameStagesRunInStep) {
     return events;
   };
   expect_one_pipeline(read(run_stages(5)));
+  EXPECT_EQ(note_before(read(run_stages(5)), kAssumed), "ranks (0, 1), (2, 3)");
   expect_two_replicas(read(run_stages(300)));
 }
 

@@ -220,7 +220,9 @@ ChromeRanks number_tensor_peers(ChromeRanks ranks, const std::vector<ChromeOp>& 
   bool any_in_step = false;
   for (const std::vector<std::int32_t>& of_place : recorders)
     any_in_step = number_those_in_step(ranks, spans, of_place) || any_in_step;
-  if (!any_in_step)
+  if (any_in_step)
+    ranks.remarks.notes.push_back(describe_assumed_peers("ranks of the same args.pp_rank"));
+  else
     for (Recorder& recorder : ranks.recorders) recorder.tensor.reset();
   return ranks;
 }

@@ -77,6 +77,12 @@ ObservedTrace count_by_groups(ObservedTrace trace, std::size_t tensors) {
 
 }  // namespace
 
+std::string describe_assumed_peers(const std::string& ranks) {
+  return ranks +
+         " run every op at the same time, so they count as tensor-parallel, of which the first is "
+         "shown; state args.dp_rank if they are replicas";
+}
+
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart) {
   constexpr Nanos kOfOp = 100;
   if (left.size() != right.size() || left.empty()) return false;

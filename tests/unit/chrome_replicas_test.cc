@@ -128,7 +128,7 @@ TEST(ChromeReplicas, MayHaveAFileForEachRank) {
   expect_two_replicas(trace);
 }
 
-// Of replica 3 there are two processes for each rank, so that all replicas are counted.
+// Replica 3 has two processes for each rank, so that all replicas are counted.
 TEST(ChromeReplicas, ThatSeveralRanksStateAreCounted) {
   Events events;
   for (int process = 0; process < 3; ++process)

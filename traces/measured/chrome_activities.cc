@@ -86,10 +86,7 @@ std::optional<ChromeActivities::Place> ChromeActivities::find_place(
 /// A collective on a thread of its own may last longer than the ops beside it.
 bool ChromeActivities::contains_ops(const OtherSlice& slice, const Known& known) {
   if (!is_sorted_) {
-    for (auto& [_, spans] : ops_)
-      std::sort(spans.begin(), spans.end(), [](const TimeSpan& left, const TimeSpan& right) {
-        return left.start < right.start;
-      });
+    for (auto& [_, spans] : ops_) sort_by_start(spans);
     is_sorted_ = true;
   }
   if (!known.shares_thread && purpose_of(slice).is_outer) return false;

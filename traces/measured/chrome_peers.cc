@@ -144,9 +144,7 @@ std::vector<Spans> list_spans(const ChromeRanks& ranks, const std::vector<Chrome
     if (is_compute(ops[at].named.op.kind))
       spans[static_cast<std::size_t>(ranks.recorder_of[at])].push_back(
           {ops[at].slice->start, ops[at].slice->end});
-  for (Spans& own : spans)
-    std::sort(own.begin(), own.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  for (Spans& own : spans) sort_by_start(own);
   return spans;
 }
 

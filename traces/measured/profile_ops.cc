@@ -158,7 +158,7 @@ class StepFinder {
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> parts_;
 };
 
-/// What takes the step of an op, by indices in ProfileOps.
+/// Arrivals and ranges take the steps of their ops, by indices in ProfileOps.
 struct Followers {
   std::vector<std::size_t> arrivals;     ///< each behind its op
   std::vector<std::size_t> op_of_range;  ///< [range]

@@ -16,6 +16,7 @@
 #include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/device_contradictions.h"
+#include "traces/measured/ops_in_order.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -24,22 +25,9 @@ namespace {
 
 constexpr std::size_t kShownNames = 3;
 
-using Ops = std::vector<const ObservedOp*>;
-
-std::map<std::int32_t, Ops> sort_by_recorder(const ObservedTrace& trace) {
-  std::map<std::int32_t, Ops> ops;
-  for (const ObservedOp& observed : trace.ops)
-    if (is_compute(observed.op.kind)) ops[observed.recorder].push_back(&observed);
-  for (auto& [_, own] : ops)
-    std::stable_sort(own.begin(), own.end(), [](const ObservedOp* left, const ObservedOp* right) {
-      return left->start < right->start;
-    });
-  return ops;
-}
-
 /// The part of an activity in a gap between two ops of a step; empty where it has none, or contains
 /// an op.
-TimeSpan find_part_in_gap(const ObservedActivity& activity, const Ops& ops) {
+TimeSpan find_part_in_gap(const ObservedActivity& activity, const OpsInOrder& ops) {
   const auto next =
       std::upper_bound(ops.begin(), ops.end(), activity.start,
                        [](Nanos time, const ObservedOp* op) { return time < op->start; });
@@ -50,22 +38,9 @@ TimeSpan find_part_in_gap(const ObservedActivity& activity, const Ops& ops) {
   return part.length() > 0 ? part : TimeSpan{};
 }
 
-/// The time that spans, at least one, cover together.
-Nanos cover(std::vector<TimeSpan> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
-  Nanos covered = 0;
-  Nanos end = spans.front().start;
-  for (const TimeSpan& span : spans) {
-    covered += std::max<Nanos>(0, span.end - std::max(span.start, end));
-    end = std::max(end, span.end);
-  }
-  return covered;
-}
-
 /// The time of all ranks in all pipelines. Files may have clocks of their own, so a pipeline takes
 /// as long as its longest part in one file: that of its first rank begins and ends it.
-double sum_pipelines(const ObservedTrace& trace, std::size_t ranks) {
+double sum_pipelines(const ObservedTrace& trace, std::int64_t ranks) {
   std::map<std::pair<std::int64_t, std::int32_t>, TimeSpan> of_recorders;  // by step and recorder
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
@@ -118,7 +93,7 @@ std::string describe(const std::map<std::string, StrayName>& names, double share
 }  // namespace
 
 std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
-  const std::map<std::int32_t, Ops> ops = sort_by_recorder(trace);
+  const std::vector<OpsInOrder> ops = computes_by_recorder(trace);
   std::map<std::int32_t, std::vector<TimeSpan>> parts;
   std::map<std::string, StrayName> names;
   std::map<std::string, bool> are_work;  // by name: many repeat
@@ -128,9 +103,9 @@ std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
     return known->second;
   };
   for (const ObservedActivity& activity : trace.activities) {
-    const auto own = ops.find(activity.recorder);
-    if (!activity.runs_between_ops || own == ops.end()) continue;
-    const TimeSpan part = find_part_in_gap(activity, own->second);
+    if (!activity.runs_between_ops) continue;
+    const TimeSpan part =
+        find_part_in_gap(activity, ops[static_cast<std::size_t>(activity.recorder)]);
     if (part.length() == 0 || !is_work(activity.name)) continue;
     parts[activity.recorder].push_back(part);
     StrayName& name =
@@ -140,7 +115,9 @@ std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
   }
   double stray = 0;
   for (const auto& [_, of_rank] : parts) stray += static_cast<double>(cover(of_rank));
-  const double all = sum_pipelines(trace, ops.size());
+  const auto ranks =
+      std::count_if(ops.begin(), ops.end(), [](const OpsInOrder& own) { return !own.empty(); });
+  const double all = sum_pipelines(trace, ranks);
   if (stray <= 0 || all <= 0) return {};
   const double share = stray / all;
   if (share <= kMaxStrayTime) return {};

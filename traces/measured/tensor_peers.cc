@@ -100,9 +100,7 @@ std::vector<Spans> list_spans(const ObservedTrace& trace) {
   for (const ObservedOp& observed : trace.ops)
     if (is_compute(observed.op.kind))
       spans[static_cast<std::size_t>(observed.recorder)].push_back({observed.start, observed.end});
-  for (Spans& own : spans)
-    std::sort(own.begin(), own.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  for (Spans& own : spans) sort_by_start(own);
   return spans;
 }
 

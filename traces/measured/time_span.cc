@@ -1,10 +1,21 @@
-// Looks for a time in spans.
+// Sorts spans, and looks for times in them.
 #include "traces/measured/time_span.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace bubblescope::traces {
+
+Nanos cover(std::vector<TimeSpan> spans) {
+  sort_by_start(spans);
+  Nanos covered = 0;
+  Nanos end = spans.empty() ? 0 : spans.front().start;
+  for (const TimeSpan& span : spans) {
+    covered += std::max<Nanos>(0, span.end - std::max(span.start, end));
+    end = std::max(end, span.end);
+  }
+  return covered;
+}
 
 bool lies_in(const std::vector<TimeSpan>& spans, Nanos time, Nanos tolerance) {
   const auto after =

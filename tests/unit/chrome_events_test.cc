@@ -55,14 +55,14 @@ TEST(ChromeEvents, OfSlicesThatAreNotOpsKeepNamesAndNumbersOnce) {
            R"(,"dur":2,"args":{"step":4,"pp":)" + std::to_string(rank) + "}}";
   };
   const traces::ChromeEvents events =
-      read(slice("load", 1, 0) + "," + slice("save", 5, 0) + "," + slice("load", 9, 1));
+      read(slice("logging", 1, 0) + "," + slice("checkpoint", 5, 0) + "," + slice("logging", 9, 1));
   const traces::OtherSlices& others = events.other_slices;
   ASSERT_EQ(others.all().size(), 3u);
   const traces::OtherSlice& last = others.all()[2];
   EXPECT_EQ(last.name, others.all()[0].name);
   EXPECT_EQ(others.all()[1].numbers, others.all()[0].numbers);
-  EXPECT_EQ(others.name_of(last), "load");
-  EXPECT_EQ(others.name_of(others.all()[1]), "save");
+  EXPECT_EQ(others.name_of(last), "logging");
+  EXPECT_EQ(others.name_of(others.all()[1]), "checkpoint");
   EXPECT_EQ(others.numbers_of(last).pp_rank, 1);
   EXPECT_EQ(others.numbers_of(last).step, 4);
   EXPECT_EQ(others.numbers_of(last).stage, std::nullopt);

@@ -16,14 +16,15 @@
 #include <vector>
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/ops_in_order.h"
 
 namespace bubblescope::traces {
 
 /// The forwards before the first backward in the first step of a rank's compute ops.
-std::int32_t count_warmup(const std::vector<const ObservedOp*>& ops);
+std::int32_t count_warmup(const OpsInOrder& ops);
 
 /// The compute ops of every rank, by start.
-using OpsOfRanks = std::vector<std::vector<const ObservedOp*>>;
+using OpsOfRanks = std::vector<OpsInOrder>;
 
 /// Says that the number of chunks is open; nullopt where it is stated, or follows from the order,
 /// or from the times if the ranks share one clock.

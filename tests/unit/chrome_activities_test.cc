@@ -160,6 +160,51 @@ TEST(ChromeActivities, BetweenOpsThatCountAsIdleAreAFault) {
   EXPECT_TRUE(read(with("fused 3", 0), ignored).remarks.faults.empty());
 }
 
+// Rank 1 waits for the first 10 us of each step of 60 us and for the last 20: work in these ones is
+// stray as well, unless rank 0 does it after the step, as ranks do an optimizer's work.
+TEST(ChromeActivities, BesideTheOpsOfOtherRanksAreAFault) {
+  const auto faults_with = [](int start, int duration, bool is_after_steps, int microbatch) {
+    Events events = run_steps(2);
+    const std::string arguments = microbatch < 0 ? "" : "\"mb_id\":" + text(microbatch);
+    for (const int origin : {1000, 2000}) {
+      events.slice("fused", 1, 0, origin + start, duration, arguments);
+      if (is_after_steps) events.slice("fused", 0, 0, origin + 62, duration, arguments);
+    }
+    return read(events).remarks.faults;
+  };
+  EXPECT_TRUE(mentions(faults_with(42, 15, false, -1),
+                       "2 slice(s) between the ops, on their "
+                       "threads, take 12.5 % of"));
+  EXPECT_TRUE(mentions(faults_with(1, 6, false, -1), "take 5.0 % of"));
+  EXPECT_TRUE(faults_with(42, 15, true, -1).empty());
+  EXPECT_TRUE(faults_with(42, 30, false, -1).empty());  // it ends 12 us after the step
+  EXPECT_TRUE(mentions(faults_with(42, 15, true, 0), "take 12.5 % of"));
+}
+
+// 2 us of a slice with 8 us lie in a step whose other ops show that its name is no outer work.
+TEST(ChromeActivities, BetweenOpsCountWhereTheStepRuns) {
+  Events events = run_steps(1);
+  events.slice("fused", 0, 0, 1012, 10).slice("fused", 1, 0, 1058, 8);
+  EXPECT_TRUE(mentions(read(events).remarks.faults,
+                       "2 slice(s) between the ops, on their threads, "
+                       "take 10.0 % of"));  // 12 us of 120 us
+}
+
+TEST(ChromeActivities, WithAMicrobatchOnOtherThreadsAreAReservation) {
+  const auto doubts_with = [](const std::string& arguments) {
+    Events events = run_steps(2);
+    for (const int origin : {1000, 2000}) events.slice("fused", 0, 5, origin + 12, 15, arguments);
+    const traces::AssembledSteps steps = read(events);
+    EXPECT_TRUE(steps.remarks.faults.empty());
+    return steps.remarks.doubts;
+  };
+  const std::string part =
+      "2 slice(s) that state a micro-batch run on other threads while their rank runs no op, for "
+      "12.5 % of the pipeline's time";
+  EXPECT_TRUE(mentions(doubts_with(R"("mb_id":0)"), part));
+  EXPECT_FALSE(mentions(doubts_with(""), part));
+}
+
 // The same in a file for each rank; the clock of the second is 1000 s ahead.
 TEST(ChromeActivities, BetweenOpsAreAFaultWhateverTheClocksOfFiles) {
   traces::ObservedTrace trace;

@@ -30,6 +30,7 @@ struct ObservedActivity {
   std::optional<std::int32_t> chunk = {};  ///< whose parameters it is about, where that is known
   bool has_step = true;                    ///< false: it follows from the ops around it
   bool runs_between_ops = false;           ///< its thread runs ops as well, one at a time
+  bool has_microbatch = false;             ///< it states one
 };
 
 /// One step as users experience it: on the slowest replica, with everything that runs before and

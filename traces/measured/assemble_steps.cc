@@ -91,7 +91,9 @@ struct PlacedOps {
 
 PlacedOps place_ops(ObservedTrace trace) {
   trace = split_running_microbatches(split_steps(use_step_marks(std::move(trace))));
-  add_sentence(trace.remarks.faults, describe_stray_work(trace));
+  StrayWork stray = describe_stray_work(trace);
+  add_sentence(trace.remarks.faults, std::move(stray.fault));
+  add_sentence(trace.remarks.doubts, std::move(stray.doubt));
   trace = place_activities(std::move(trace));
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));

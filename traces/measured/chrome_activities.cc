@@ -133,6 +133,7 @@ std::optional<ObservedActivity> ChromeActivities::find(const OtherSlice& slice) 
                             slice.end};
   activity.has_step = false;
   activity.runs_between_ops = known.shares_thread;
+  activity.has_microbatch = events_.other_slices.numbers_of(slice).has_microbatch;
   return activity;
 }
 

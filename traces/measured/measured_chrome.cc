@@ -213,6 +213,7 @@ class Reader {
                               slice.start,
                               slice.end};
     activity.runs_between_ops = activities_.shares_thread(slice);
+    activity.has_microbatch = events_.other_slices.numbers_of(slice).has_microbatch;
     return activity;
   }
 

@@ -16,8 +16,8 @@ std::uint32_t number(Ids& ids, std::vector<Value>& values, const Value& value) {
 }  // namespace
 
 SliceNumbers numbers_of(const ChromeSlice& slice) {
-  return {slice.step, slice.chunk,   slice.stage, slice.pp_rank,
-          slice.rank, slice.replica, slice.tensor};
+  return {slice.step, slice.chunk,   slice.stage,  slice.pp_rank,
+          slice.rank, slice.replica, slice.tensor, slice.microbatch.value_or(-1) >= 0};
 }
 
 void OtherSlices::add(const ChromeSlice& slice) {

@@ -24,6 +24,7 @@ struct SliceNumbers {
   std::optional<std::int64_t> rank = {};
   std::optional<std::int64_t> replica = {};
   std::optional<std::int64_t> tensor = {};
+  bool has_microbatch = false;
 
   auto operator<=>(const SliceNumbers&) const = default;
 };

@@ -117,6 +117,55 @@ TEST(CountedSteps, FollowThePassOfAMicrobatchThroughTheStages) {
     }
 }
 
+std::vector<Slice> from(std::vector<Slice> slices, int start) {
+  std::erase_if(slices, [&](const Slice& slice) { return slice.start < start; });
+  return slices;
+}
+
+std::vector<Slice> until(std::vector<Slice> slices, int start) {
+  std::erase_if(slices, [&](const Slice& slice) { return slice.start >= start; });
+  return slices;
+}
+
+// Counted from the start, the first forwards would be of the step of the backwards before them.
+TEST(CountedSteps, OfARecordingThatBeginsWithinOneAreCountedFromTheEnd) {
+  for (const int start : {15, 25, 45, 60})
+    expect_true_steps(from(make_steps(4), start), {1, 2, 3}, std::to_string(start));
+}
+
+// Rank 0 has its ops equally often: the backwards of the first step and the forwards of the last.
+TEST(CountedSteps, OfARecordingThatAlsoEndsWithinOneEndWhereNothingIsInFlight) {
+  expect_true_steps(until(from(make_steps(4), 25), 345), {1, 2}, "both ranks run the first step");
+  std::vector<Slice> slices = until(from(make_steps(4), 60), 345);
+  expect_true_steps(slices, {1, 2}, "rank 1 does not");
+  std::reverse(slices.begin(), slices.end());
+  expect_true_steps(slices, {1, 2}, "rank 1 does not, and is first in the file");
+}
+
+/// Forwards of 10 us on two ranks, in steps of as many micro-batches as `sizes` states.
+std::vector<Slice> make_forward_steps(const std::vector<int>& sizes) {
+  std::vector<Slice> slices;
+  for (std::size_t step = 0; step < sizes.size(); ++step)
+    for (int at = 0; at < sizes[step]; ++at)
+      for (int rank = 0; rank < 2; ++rank)
+        slices.push_back({std::to_string(rank) + "F" + std::to_string(at), rank,
+                          kPeriod * static_cast<int>(step) + 10 * (at + rank), 10});
+  return slices;
+}
+
+// At 15 us rank 0 has begun two forwards and rank 1 one. A step of 4 micro-batches takes 50 us.
+TEST(CountedSteps, OfForwardsAreCountedFromTheEndIfTheFirstIsCut) {
+  const auto numbers_from = [](const std::vector<Slice>& slices) {
+    const traces::AssembledSteps found = read(slices);
+    for (const traces::MeasuredStep& step : found.steps)
+      EXPECT_EQ(compute_makespan(step.timeline), 50'000) << step.number;
+    return numbers_of(found);
+  };
+  EXPECT_EQ(numbers_from(from(make_forward_steps({4, 4, 4, 4}), 15)),
+            (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(numbers_from(make_forward_steps({4, 4, 2})), (std::vector<std::int64_t>{0, 1}));
+}
+
 // The format allows events in any order.
 TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
   std::vector<Slice> slices = make_steps(3);

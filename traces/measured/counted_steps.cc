@@ -11,14 +11,16 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/measured/step_orders.h"
+
 namespace bubblescope::traces {
 
 namespace {
 
 /// Indices of ops of one rank, by start.
 struct Lane {
-  std::vector<std::size_t> computes;
-  std::vector<std::size_t> messages;
+  LaneOps computes;
+  LaneOps messages;
   CountedSteps counted;  ///< of the computes
 };
 
@@ -65,18 +67,18 @@ std::int64_t find_nearest(const Runs& runs, Nanos time) {
   return after->second;
 }
 
-/// The step of the last run that begins no later than `time`, or of the first.
+/// The step of the last run that begins no later than `time`, or the one before all runs.
 std::int64_t find_last_before(const Runs& runs, Nanos time) {
   const auto after = std::partition_point(runs.begin(), runs.end(),
                                           [time](const auto& run) { return run.first <= time; });
-  return after == runs.begin() ? after->second : std::prev(after)->second;
+  return after == runs.begin() ? after->second - 1 : std::prev(after)->second;
 }
 
-/// The step of the first run that begins no earlier than `time`, or of the last.
+/// The step of the first run that begins no earlier than `time`, or the one after all runs.
 std::int64_t find_first_after(const Runs& runs, Nanos time) {
   const auto after = std::partition_point(runs.begin(), runs.end(),
                                           [time](const auto& run) { return run.first < time; });
-  return after == runs.end() ? std::prev(after)->second : after->second;
+  return after == runs.end() ? std::prev(after)->second + 1 : after->second;
 }
 
 /// The step of an op by the runs of its micro-batch on other stages; nullopt without any. In a step
@@ -117,6 +119,10 @@ void place_message(ObservedOp& message, const std::vector<ObservedOp>& ops,
   message.step = ops[takes_before ? *std::prev(after) : *after].step;
 }
 
+void set_steps(std::vector<ObservedOp>& ops, const LaneOps& lane, const LaneSteps& steps) {
+  for (std::size_t at = 0; at < lane.size(); ++at) ops[lane[at]].step = steps[at];
+}
+
 /// Takes the steps of a lane from the runs of the same micro-batches on other ranks; false where
 /// these did not run one of its ops, or where its steps would then go back in time.
 bool follow_others(std::vector<ObservedOp>& ops, const Lane& lane, const RunsOfOps& runs) {
@@ -126,34 +132,104 @@ bool follow_others(std::vector<ObservedOp>& ops, const Lane& lane, const RunsOfO
     if (!step || (!steps.empty() && *step < steps.back())) return false;
     steps.push_back(*step);
   }
-  for (std::size_t at = 0; at < steps.size(); ++at) ops[lane.computes[at]].step = steps[at];
+  set_steps(ops, lane.computes, steps);
   return true;
 }
 
-void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
+void place_messages(std::vector<ObservedOp>& ops, const Lane& lane) {
+  for (const std::size_t at : lane.messages) place_message(ops[at], ops, lane.computes);
+}
+
+/// Whether each rank ran all its ops equally often, and in an order that its steps can have.
+bool are_all_whole(const std::vector<ObservedOp>& ops, const Lanes& lanes) {
+  const CountedSteps& first = lanes.begin()->second.counted;
+  return std::all_of(lanes.begin(), lanes.end(), [&](const auto& entry) {
+    const Lane& lane = entry.second;
+    return lane.counted.are_even && lane.counted.steps == first.steps &&
+           !contradict_order(ops, lane.computes, lane.counted.step_of);
+  });
+}
+
+/// Takes the steps of a recording that begins within one from its end, if those from its start
+/// contradict the order of the pipeline and these do not.
+bool follow_end(std::vector<ObservedOp>& ops, const Lanes& lanes) {
+  std::vector<LaneOps> computes;
+  for (const auto& [_, lane] : lanes) computes.push_back(lane.computes);
+  if (!contradict_order(ops, computes, count_from_start(ops, computes))) return false;
+  const std::vector<LaneSteps> steps = count_from_end(ops, computes);
+  if (contradict_order(ops, computes, steps)) return false;
+  for (std::size_t at = 0; at < computes.size(); ++at) set_steps(ops, computes[at], steps[at]);
+  return true;
+}
+
+/// The ranks whose steps the others follow: those that ran all ops equally often, and most often.
+std::set<std::int32_t> find_whole_lanes(const std::vector<ObservedOp>& ops, const Lanes& lanes) {
   std::int64_t most = 0;
-  for (auto& [_, lane] : lanes) {
-    lane.counted = count_lane(ops, lane.computes);
-    if (lane.counted.are_even) most = std::max(most, lane.counted.steps);
+  std::set<std::int32_t> whole;
+  for (const auto& [recorder, lane] : lanes) {
+    if (!lane.counted.are_even || lane.counted.steps < most || lane.computes.empty()) continue;
+    if (contradict_order(ops, lane.computes, lane.counted.step_of)) return {};  // by chance even
+    if (lane.counted.steps > most) whole.clear();
+    most = lane.counted.steps;
+    whole.insert(recorder);
   }
-  const auto is_whole = [&](const Lane& lane) {
-    return lane.counted.are_even && lane.counted.steps == most;
-  };
+  return whole;
+}
+
+/// Sets the steps of the first rank that shows them where it has no micro-batch in flight.
+std::optional<std::int32_t> set_steps_between_flights(std::vector<ObservedOp>& ops,
+                                                      const Lanes& lanes) {
+  for (const auto& [recorder, lane] : lanes)
+    if (const std::optional<LaneSteps> steps = count_between_flights(ops, lane.computes)) {
+      set_steps(ops, lane.computes, *steps);
+      return recorder;
+    }
+  return {};
+}
+
+RunsOfOps list_runs(const std::vector<ObservedOp>& ops, const Lanes& lanes,
+                    const std::set<std::int32_t>& recorders) {
   RunsOfOps runs;
-  for (const auto& [_, lane] : lanes)
-    if (is_whole(lane))
-      for (const std::size_t at : lane.computes)
-        runs[identify(ops[at].op, ops[at].op.kind)][stage_of(ops[at])].emplace_back(ops[at].start,
-                                                                                    ops[at].step);
+  for (const std::int32_t recorder : recorders)
+    for (const std::size_t at : lanes.at(recorder).computes)
+      runs[identify(ops[at].op, ops[at].op.kind)][stage_of(ops[at])].emplace_back(ops[at].start,
+                                                                                  ops[at].step);
   for (auto& [_, by_stage] : runs)
     for (auto& [stage, of_op] : by_stage) std::sort(of_op.begin(), of_op.end());
-  for (const auto& [_, lane] : lanes) {
-    const bool follows = !is_whole(lane) && follow_others(ops, lane, runs);
-    if (lane.computes.empty() || (lane.counted.are_even && !follows))
+  return runs;
+}
+
+void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
+  for (auto& [_, lane] : lanes) lane.counted = count_lane(ops, lane.computes);
+  const bool are_whole = are_all_whole(ops, lanes);
+  if (!are_whole && follow_end(ops, lanes)) {
+    for (const auto& [_, lane] : lanes)
+      if (lane.computes.empty())
+        count_lane(ops, lane.messages);
+      else
+        place_messages(ops, lane);
+    return;
+  }
+  std::set<std::int32_t> whole = find_whole_lanes(ops, lanes);
+  std::optional<std::int32_t> between_flights;
+  if (whole.empty()) between_flights = set_steps_between_flights(ops, lanes);
+  if (between_flights) whole.insert(*between_flights);
+  const RunsOfOps runs = list_runs(ops, lanes, whole);
+  for (const auto& [recorder, lane] : lanes) {
+    const bool follows = !whole.contains(recorder) && follow_others(ops, lane, runs);
+    const bool is_counted = lane.counted.are_even && !follows && recorder != between_flights;
+    if (lane.computes.empty() || is_counted)
       count_lane(ops, lane.messages);
     else
-      for (const std::size_t at : lane.messages) place_message(ops[at], ops, lane.computes);
+      place_messages(ops, lane);
   }
+}
+
+/// Ops that precede the first step of the ranks that others follow are of step 0.
+void begin_at_zero(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted) {
+  std::int64_t first = 0;
+  for (const std::size_t at : counted) first = std::min(first, ops[at].step);
+  for (const std::size_t at : counted) ops[at].step -= first;
 }
 
 }  // namespace
@@ -199,6 +275,7 @@ std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
     (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
   }
   for (auto& [_, lanes] : replicas) count_replica(ops, std::move(lanes));
+  begin_at_zero(ops, counted);
   return ops;
 }
 

@@ -3,9 +3,11 @@
 // In order of time, a rank runs 0F0 0B0 0F0 0B0: the n-th time that it runs an op is step n. Where
 // some ops ran more often than others, because the recording lacks one or was cut, or because an
 // evaluation has no backwards, counting each op by itself would shift all that follow by a step.
-// Then the ranks that ran all their ops equally often tell by their times which step an op is of: a
-// micro-batch passes the stages one after another. If there are none, or if the steps of a rank
-// would go back in time, a step begins where an op runs again, or a forward after its backward.
+// A recording that begins within a step is counted from its end (step_orders.h). Else the ranks
+// that ran all their ops equally often tell by their times which step an op is of: a micro-batch
+// passes the stages one after another. If there are none, a rank does that has no micro-batch in
+// flight between steps. If there is none either, or if the steps of a rank would go back in time, a
+// step begins where an op runs again, or a forward after its backward.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,165 @@
+// Counts how often each rank has run its ops, from both ends.
+#include "traces/measured/step_orders.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// A micro-batch in one stage: stage, micro-batch, slice, chunk.
+using Pass = std::tuple<std::int32_t, std::int32_t, std::int16_t, std::int32_t>;
+using OpOfPass = std::pair<OpKind, Pass>;
+
+Pass pass_of(const ObservedOp& observed) {
+  const Op& op = observed.op;
+  return {op.stage, op.microbatch, op.slice, observed.chunk.value_or(-1)};
+}
+
+OpOfPass identify(const ObservedOp& observed) { return {observed.op.kind, pass_of(observed)}; }
+
+/// How often a rank has run each op until then, from 0.
+template <class Iterator>
+LaneSteps count_runs(const std::vector<ObservedOp>& ops, Iterator first, Iterator last) {
+  std::map<OpOfPass, std::int64_t> runs;
+  LaneSteps counted;
+  for (; first != last; ++first) counted.push_back(runs[identify(ops[*first])]++);
+  return counted;
+}
+
+/// A rank's stage or chunk.
+using PlaceOfPass = std::tuple<std::size_t, std::int32_t, std::int32_t>;
+/// A micro-batch that passes the ranks in a step.
+using PassOfStep = std::tuple<OpKind, std::int32_t, std::int16_t, std::int64_t>;
+/// When it came to which of them.
+using Arrivals = std::vector<std::pair<Nanos, PlaceOfPass>>;
+
+std::map<PassOfStep, Arrivals> list_arrivals(const std::vector<ObservedOp>& ops,
+                                             const std::vector<LaneOps>& lanes,
+                                             const std::vector<LaneSteps>& steps) {
+  std::map<PassOfStep, Arrivals> arrivals;
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+    for (std::size_t at = 0; at < lanes[lane].size(); ++at) {
+      const ObservedOp& observed = ops[lanes[lane][at]];
+      const Op& op = observed.op;
+      if (op.kind != OpKind::kForward && !gives_input_grad(op.kind)) continue;
+      arrivals[{op.kind, op.microbatch, op.slice, steps[lane][at]}].emplace_back(
+          observed.start, PlaceOfPass{lane, op.stage, observed.chunk.value_or(-1)});
+    }
+  for (auto& [_, own] : arrivals) std::sort(own.begin(), own.end());
+  return arrivals;
+}
+
+/// The place of each rank in the order of the micro-batch that passes most of them, by kind.
+std::map<OpKind, std::map<PlaceOfPass, std::size_t>> find_orders(
+    const std::map<PassOfStep, Arrivals>& arrivals) {
+  std::map<OpKind, const Arrivals*> longest;
+  for (const auto& [pass, own] : arrivals) {
+    const Arrivals*& known = longest[std::get<OpKind>(pass)];
+    if (known == nullptr || own.size() > known->size()) known = &own;
+  }
+  std::map<OpKind, std::map<PlaceOfPass, std::size_t>> orders;
+  for (const auto& [kind, own] : longest)
+    for (const auto& [_, place] : *own) orders[kind].emplace(place, orders[kind].size());
+  return orders;
+}
+
+}  // namespace
+
+std::vector<LaneSteps> count_from_start(const std::vector<ObservedOp>& ops,
+                                        const std::vector<LaneOps>& lanes) {
+  std::vector<LaneSteps> counted;
+  for (const LaneOps& lane : lanes) counted.push_back(count_runs(ops, lane.begin(), lane.end()));
+  return counted;
+}
+
+std::vector<LaneSteps> count_from_end(const std::vector<ObservedOp>& ops,
+                                      const std::vector<LaneOps>& lanes) {
+  std::vector<LaneSteps> counted;
+  std::int64_t last = 0;
+  for (const LaneOps& lane : lanes) {
+    counted.push_back(count_runs(ops, lane.rbegin(), lane.rend()));
+    std::reverse(counted.back().begin(), counted.back().end());
+    for (const std::int64_t before_end : counted.back()) last = std::max(last, before_end);
+  }
+  for (LaneSteps& of_lane : counted)
+    for (std::int64_t& step : of_lane) step = last - step;
+  return counted;
+}
+
+bool contradict_order(const std::vector<ObservedOp>& ops, const LaneOps& lane,
+                      const LaneSteps& steps) {
+  std::set<Pass> passed;  // backward in this step
+  for (std::size_t at = 0; at < lane.size(); ++at) {
+    if (at > 0 && steps[at] < steps[at - 1]) return true;
+    if (at > 0 && steps[at] > steps[at - 1]) passed.clear();
+    const ObservedOp& observed = ops[lane[at]];
+    const Pass pass = pass_of(observed);
+    if (observed.op.kind == OpKind::kForward && passed.contains(pass)) return true;
+    if (gives_input_grad(observed.op.kind)) passed.insert(pass);
+  }
+  return false;
+}
+
+bool contradict_order(const std::vector<ObservedOp>& ops, const std::vector<LaneOps>& lanes,
+                      const std::vector<LaneSteps>& steps) {
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+    if (contradict_order(ops, lanes[lane], steps[lane])) return true;
+  const std::map<PassOfStep, Arrivals> arrivals = list_arrivals(ops, lanes, steps);
+  const auto orders = find_orders(arrivals);
+  for (const auto& [pass, own] : arrivals) {
+    const std::map<PlaceOfPass, std::size_t>& order = orders.at(std::get<OpKind>(pass));
+    std::size_t reached = 0;
+    for (const auto& [_, place] : own) {
+      const auto found = order.find(place);
+      if (found == order.end()) continue;
+      if (found->second < reached) return true;
+      reached = found->second;
+    }
+  }
+  return false;
+}
+
+std::optional<LaneSteps> count_between_flights(const std::vector<ObservedOp>& ops,
+                                               const LaneOps& lane) {
+  // From before an op on, how many more micro-batches are in flight.
+  std::vector<std::int64_t> change(lane.size() + 1, 0);
+  std::map<Pass, std::pair<std::size_t, bool>> last_ops;  // of each pass, and if it is a forward
+  std::set<OpOfPass> all;
+  for (std::size_t at = 0; at < lane.size(); ++at) {
+    const ObservedOp& observed = ops[lane[at]];
+    const Pass pass = pass_of(observed);
+    const bool is_forward = observed.op.kind == OpKind::kForward;
+    if (!is_forward) {
+      const auto before = last_ops.find(pass);
+      ++change[before == last_ops.end() ? 0 : before->second.first + 1];
+      --change[at + 1];
+    }
+    last_ops[pass] = {at, is_forward};
+    all.insert(identify(observed));
+  }
+  for (const auto& [_, last] : last_ops)
+    if (last.second) ++change[last.first + 1];
+  LaneSteps steps;
+  std::set<OpOfPass> of_step;
+  std::int64_t in_flight = 0;
+  std::int64_t step = 0;
+  for (std::size_t at = 0; at < lane.size(); ++at) {
+    in_flight += change[at];
+    if (at > 0 && in_flight == 0) {
+      if (step > 0 && of_step.size() < all.size()) return {};
+      of_step.clear();
+      ++step;
+    }
+    if (!of_step.insert(identify(ops[lane[at]])).second) return {};
+    steps.push_back(step);
+  }
+  if (step < 2) return {};
+  return steps;
+}
+
+}  // namespace bubblescope::traces

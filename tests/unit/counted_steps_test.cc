@@ -166,6 +166,44 @@ TEST(CountedSteps, OfForwardsAreCountedFromTheEndIfTheFirstIsCut) {
   EXPECT_EQ(numbers_from(make_forward_steps({4, 4, 2})), (std::vector<std::int64_t>{0, 1}));
 }
 
+/// The same with a file for each of two ranks; the clock of the second is ahead by `apart` us.
+traces::AssembledSteps read_files(const std::vector<Slice>& slices, int apart) {
+  traces::ObservedTrace trace;
+  for (int rank = 0; rank < 2; ++rank) {
+    Events events;
+    for (const Slice& slice : slices)
+      if (slice.rank == rank)
+        events.slice(slice.name, rank, 0, slice.start + apart * rank, slice.duration);
+    const std::string list = events.list();
+    traces::append(trace, traces::parse_trace({"rank" + std::to_string(rank) + ".json", list}));
+  }
+  return traces::assemble_steps(std::move(trace));
+}
+
+TEST(CountedSteps, FollowTheTimesOfAllFilesThatShareAClock) {
+  std::vector<Slice> slices = make_steps(3);
+  std::erase_if(slices, [](const Slice& slice) { return slice.rank == 1 && slice.start < 100; });
+  const traces::AssembledSteps found = read_files(slices, 0);
+  EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{1, 2}));
+  for (const traces::MeasuredStep& step : found.steps)
+    EXPECT_EQ(compute_makespan(step.timeline), 90'000);
+  EXPECT_EQ(numbers_of(read_files(from(make_steps(4), 25), 0)),
+            (std::vector<std::int64_t>{1, 2, 3}));
+}
+
+TEST(CountedSteps, OfUnequalNumberInFilesWithoutACommonClockAreAReservation) {
+  std::vector<Slice> slices = make_steps(3);
+  std::erase_if(slices, [](const Slice& slice) { return slice.rank == 1 && slice.start < 100; });
+  const std::vector<std::string> doubts = read_files(slices, 1'000'000).remarks.doubts;
+  ASSERT_FALSE(doubts.empty());
+  EXPECT_TRUE(doubts[0].starts_with(
+      "rank1.json has 2 step(s) and rank0.json has 3, and nothing states which of them are the "
+      "same"))
+      << doubts[0];
+  for (const std::string& doubt : read_files(make_steps(3), 1'000'000).remarks.doubts)
+    EXPECT_EQ(doubt.find("nothing states which"), doubt.npos) << doubt;
+}
+
 // The format allows events in any order.
 TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
   std::vector<Slice> slices = make_steps(3);

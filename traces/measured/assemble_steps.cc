@@ -31,6 +31,7 @@
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/steps_of_files.h"
 #include "traces/measured/stray_work.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/measured/whole_steps.h"
@@ -90,7 +91,8 @@ struct PlacedOps {
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
-  trace = split_running_microbatches(split_steps(use_step_marks(std::move(trace))));
+  trace = count_over_files(split_steps(use_step_marks(std::move(trace))));
+  trace = split_running_microbatches(std::move(trace));
   StrayWork stray = describe_stray_work(trace);
   add_sentence(trace.remarks.faults, std::move(stray.fault));
   add_sentence(trace.remarks.doubts, std::move(stray.doubt));

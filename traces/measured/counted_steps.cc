@@ -58,6 +58,20 @@ CountedSteps count_lane(std::vector<ObservedOp>& ops, const std::vector<std::siz
   return counted;
 }
 
+/// By replica.
+std::map<std::int32_t, Lanes> list_lanes(const std::vector<ObservedOp>& ops,
+                                         std::vector<std::size_t> counted) {
+  std::stable_sort(counted.begin(), counted.end(), [&](std::size_t left, std::size_t right) {
+    return ops[left].start < ops[right].start;
+  });
+  std::map<std::int32_t, Lanes> replicas;
+  for (const std::size_t at : counted) {
+    Lane& lane = replicas[ops[at].replica][ops[at].recorder];
+    (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
+  }
+  return replicas;
+}
+
 /// The step of the run that is next to `time`.
 std::int64_t find_nearest(const Runs& runs, Nanos time) {
   const auto after = std::lower_bound(runs.begin(), runs.end(), std::pair(time, std::int64_t{0}));
@@ -264,16 +278,8 @@ CountedSteps count_steps(const std::vector<CountedOp>& ops) {
 
 std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
                                            const std::vector<std::size_t>& counted) {
-  std::vector<std::size_t> by_start = counted;
-  std::stable_sort(by_start.begin(), by_start.end(), [&](std::size_t left, std::size_t right) {
-    return ops[left].start < ops[right].start;
-  });
-  std::map<std::int32_t, Lanes> replicas;
-  for (const std::size_t at : by_start) {
-    ops[at].step_is_counted = true;
-    Lane& lane = replicas[ops[at].replica][ops[at].recorder];
-    (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
-  }
+  for (const std::size_t at : counted) ops[at].step_is_counted = true;
+  std::map<std::int32_t, Lanes> replicas = list_lanes(ops, counted);
   for (auto& [_, lanes] : replicas) count_replica(ops, std::move(lanes));
   begin_at_zero(ops, counted);
   return ops;

@@ -54,18 +54,42 @@ std::map<PassOfStep, Arrivals> list_arrivals(const std::vector<ObservedOp>& ops,
   return arrivals;
 }
 
-/// The place of each rank in the order of the micro-batch that passes most of them, by kind.
-std::map<OpKind, std::map<PlaceOfPass, std::size_t>> find_orders(
-    const std::map<PassOfStep, Arrivals>& arrivals) {
-  std::map<OpKind, const Arrivals*> longest;
+/// The turn of each place, in which forwards pass it. Backwards pass it in the opposite order.
+using Turns = std::map<PlaceOfPass, std::int32_t>;
+
+/// The turns by stages, or where ops do not state these, of the forward that passes most places.
+Turns find_turns(const std::map<PassOfStep, Arrivals>& arrivals) {
+  Turns turns;
+  bool are_stages = true;
+  const Arrivals* longest = nullptr;
   for (const auto& [pass, own] : arrivals) {
-    const Arrivals*& known = longest[std::get<OpKind>(pass)];
-    if (known == nullptr || own.size() > known->size()) known = &own;
+    for (const auto& [_, place] : own) {
+      const auto& [lane, stage, chunk] = place;
+      are_stages = are_stages && chunk < 0;
+      turns[place] = stage;
+    }
+    const bool is_forward = std::get<OpKind>(pass) == OpKind::kForward;
+    if (is_forward && (longest == nullptr || own.size() > longest->size())) longest = &own;
   }
-  std::map<OpKind, std::map<PlaceOfPass, std::size_t>> orders;
-  for (const auto& [kind, own] : longest)
-    for (const auto& [_, place] : *own) orders[kind].emplace(place, orders[kind].size());
-  return orders;
+  if (are_stages) return turns;
+  turns.clear();
+  if (longest == nullptr) return turns;
+  for (const auto& [_, place] : *longest)
+    turns.emplace(place, static_cast<std::int32_t>(turns.size()));
+  return turns;
+}
+
+/// Whether a micro-batch came to its places in turn, or in the opposite order.
+bool came_in_turn(const Arrivals& arrivals, const Turns& turns, bool is_forward) {
+  std::optional<std::int32_t> before;
+  for (const auto& [_, place] : arrivals) {
+    const auto turn = turns.find(place);
+    if (turn == turns.end()) continue;
+    const std::int32_t own = is_forward ? turn->second : -turn->second;
+    if (before && own < *before) return false;
+    before = own;
+  }
+  return true;
 }
 
 }  // namespace
@@ -110,18 +134,10 @@ bool contradict_order(const std::vector<ObservedOp>& ops, const std::vector<Lane
   for (std::size_t lane = 0; lane < lanes.size(); ++lane)
     if (contradict_order(ops, lanes[lane], steps[lane])) return true;
   const std::map<PassOfStep, Arrivals> arrivals = list_arrivals(ops, lanes, steps);
-  const auto orders = find_orders(arrivals);
-  for (const auto& [pass, own] : arrivals) {
-    const std::map<PlaceOfPass, std::size_t>& order = orders.at(std::get<OpKind>(pass));
-    std::size_t reached = 0;
-    for (const auto& [_, place] : own) {
-      const auto found = order.find(place);
-      if (found == order.end()) continue;
-      if (found->second < reached) return true;
-      reached = found->second;
-    }
-  }
-  return false;
+  const Turns turns = find_turns(arrivals);
+  return std::any_of(arrivals.begin(), arrivals.end(), [&](const auto& entry) {
+    return !came_in_turn(entry.second, turns, std::get<OpKind>(entry.first) == OpKind::kForward);
+  });
 }
 
 std::optional<LaneSteps> count_between_flights(const std::vector<ObservedOp>& ops,

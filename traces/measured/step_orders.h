@@ -4,7 +4,8 @@
 //
 // Counted from the start, 0F2 would be of the step of the first 0F0, before which it ran. Such
 // steps contradict the order of a pipeline: a rank does not go back to an earlier step, runs a
-// forward before its backward, and each micro-batch passes the ranks in the same order.
+// forward before its backward, and all micro-batches pass the stages in one order, and back in the
+// opposite one.
 #pragma once
 
 #include <cstddef>

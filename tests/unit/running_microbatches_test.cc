@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/ir/timeline.h"
 #include "tests/support/chrome_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
@@ -43,6 +47,81 @@ TEST(RunningMicrobatches, AreCutWhereNoneIsInFlight) {
       EXPECT_EQ(compute_makespan(step.timeline), 90'000);
     }
   }
+}
+
+constexpr int kSteps = 4;
+
+/// Steps of two micro-batches, as above, without the ops of these micro-batches on these ranks.
+Events run_without(const std::vector<int>& lost, const std::vector<int>& ranks,
+                   const std::vector<std::string>& names) {
+  const auto has = [](const auto& all, const auto& wanted) {
+    return std::find(all.begin(), all.end(), wanted) != all.end();
+  };
+  Events events;
+  for (int at = 0; at < 2 * kSteps; ++at)
+    for (int rank = 0; rank < 2; ++rank) {
+      const int origin = 200 * (at / 2);
+      const auto add = [&](const std::string& name, int start, int duration) {
+        if (has(lost, at) && has(ranks, rank) && has(names, name)) return;
+        events.slice(name, rank, 0, origin + start, duration, number(at));
+      };
+      add("forward", 10 * (at % 2 + rank), 10);
+      add("backward", 30 + 20 * (at % 2 + 1 - rank), 20);
+    }
+  return events;
+}
+
+std::vector<std::int64_t> steps_without(const std::vector<int>& lost, const std::vector<int>& ranks,
+                                        const std::vector<std::string>& names) {
+  std::vector<std::int64_t> numbers;
+  for (const traces::MeasuredStep& step : read(run_without(lost, ranks, names)).steps) {
+    EXPECT_EQ(compute_makespan(step.timeline), 90'000) << step.number;
+    numbers.push_back(step.number);
+  }
+  return numbers;
+}
+
+TEST(RunningMicrobatches, AreCutWhereRanksLackSome) {
+  using Steps = std::vector<std::int64_t>;
+  const std::vector<std::string> all{"forward", "backward"};
+  EXPECT_EQ(steps_without({2, 3}, {1}, all), (Steps{0, 2, 3}));
+  EXPECT_EQ(steps_without({6, 7}, {1}, all), (Steps{0, 1, 2}));
+  EXPECT_EQ(steps_without({4}, {1}, all), (Steps{0, 1, 3}));
+  EXPECT_EQ(steps_without({3}, {0, 1}, all), (Steps{0, 2, 3}));
+  EXPECT_EQ(steps_without({6, 7}, {0, 1}, {"backward"}), (Steps{0, 1, 2}));
+  EXPECT_EQ(steps_without({0, 1}, {0, 1}, {"forward"}), (Steps{1, 2, 3}));
+}
+
+/// Forwards of 10 us in three steps of four micro-batches on a rank.
+void add_forwards(Events& events, int rank, int apart) {
+  for (int at = 0; at < 12; ++at)
+    events.slice("forward", rank, 0, apart + 200 * (at / 4) + 10 * (at % 4 + rank), 10,
+                 number(at) + R"(,"pp_rank":)" + text(rank));
+}
+
+TEST(RunningMicrobatches, OfForwardsAreCutWhereAllHavePassed) {
+  Events events;
+  for (int rank = 0; rank < 2; ++rank) add_forwards(events, rank, 0);
+  const traces::AssembledSteps steps = read(events);
+  ASSERT_EQ(steps.steps.size(), 3u);
+  for (const traces::MeasuredStep& step : steps.steps) {
+    EXPECT_EQ(step.schedule->shape.microbatches, 4);
+    EXPECT_EQ(compute_makespan(step.timeline), 50'000);  // five forwards
+  }
+}
+
+TEST(RunningMicrobatches, OfForwardsWithoutACommonClockAreAReservation) {
+  traces::ObservedTrace trace;
+  for (int rank = 0; rank < 2; ++rank) {
+    Events events;
+    add_forwards(events, rank, 1'000'000 * rank);
+    const std::string list = events.list();
+    traces::append(trace, traces::parse_trace({"rank" + text(rank) + ".json", list}));
+  }
+  const std::vector<std::string> doubts = traces::assemble_steps(std::move(trace)).remarks.doubts;
+  EXPECT_TRUE(std::any_of(doubts.begin(), doubts.end(), [](const std::string& doubt) {
+    return doubt.find("pause before the forwards of micro-batch 4") != doubt.npos;
+  }));
 }
 
 // One micro-batch after another may be a step of all of them.

@@ -1,15 +1,20 @@
 // Looks for times between micro-batches in the orders of all ranks.
 #include "traces/measured/running_microbatches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "traces/measured/ops_in_order.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
@@ -28,73 +33,150 @@ bool has_backwards(const ObservedTrace& trace) {
                      [](const ObservedOp& observed) { return gives_input_grad(observed.op.kind); });
 }
 
-/// The micro-batches before whose first op all ops of smaller ones have run on a rank.
-std::set<std::int32_t> find_starts(const OpsInOrder& ops) {
-  std::set<std::int32_t> starts;
+using Numbers = std::set<std::int32_t>;
+
+template <class Condition>
+Numbers list_numbers(const std::vector<OpsInOrder>& recorders, Condition condition) {
+  Numbers numbers;
+  for (const OpsInOrder& ops : recorders)
+    for (const ObservedOp* op : ops)
+      if (condition(op->op.kind)) numbers.insert(op->op.microbatch);
+  return numbers;
+}
+
+Numbers list_numbers(const std::vector<OpsInOrder>& recorders) {
+  return list_numbers(recorders, [](OpKind) { return true; });
+}
+
+/// Those before whose first op all ops of smaller ones have run on this rank.
+Numbers without_those_in_flight(Numbers starts, const OpsInOrder& ops) {
   std::vector<std::int32_t> smallest_after(ops.size());
   for (std::size_t at = ops.size(); at-- > 0;) {
     const std::int32_t own = ops[at]->op.microbatch;
     smallest_after[at] = at + 1 == ops.size() ? own : std::min(own, smallest_after[at + 1]);
   }
-  std::int32_t largest = -1;
-  for (std::size_t at = 0; at < ops.size(); ++at) {
-    if (smallest_after[at] > largest) starts.insert(smallest_after[at]);
+  std::int32_t largest = ops.front()->op.microbatch;
+  for (std::size_t at = 0; at + 1 < ops.size(); ++at) {
     largest = std::max(largest, ops[at]->op.microbatch);
+    const std::int32_t smallest = smallest_after[at + 1];
+    if (smallest < largest) starts.erase(starts.upper_bound(smallest), starts.upper_bound(largest));
   }
   return starts;
 }
 
-/// The first micro-batch of every step.
-std::vector<std::int32_t> find_common_starts(const std::vector<OpsInOrder>& recorders) {
-  std::vector<std::int32_t> common;
-  bool is_first = true;
+/// The first micro-batch of every step. One that no rank runs backward is in flight until the end,
+/// and one that no rank runs forward since the beginning.
+Numbers find_starts(const std::vector<OpsInOrder>& recorders) {
+  const Numbers all = list_numbers(recorders);
+  const Numbers forward =
+      list_numbers(recorders, [](OpKind kind) { return kind == OpKind::kForward; });
+  const Numbers backward = list_numbers(recorders, gives_input_grad);
+  Numbers starts = all;
+  for (auto own = std::next(all.begin()); own != all.end(); ++own)
+    if (!backward.contains(*std::prev(own)) || !forward.contains(*own)) starts.erase(*own);
+  for (const OpsInOrder& ops : recorders) starts = without_those_in_flight(std::move(starts), ops);
+  return starts;
+}
+
+/// The same where there are only forwards: those before which all smaller ones have passed all
+/// ranks, by one clock.
+Numbers find_starts_of_forwards(const std::vector<OpsInOrder>& recorders) {
+  std::map<std::int32_t, TimeSpan> spans;
+  for (const OpsInOrder& ops : recorders)
+    for (const ObservedOp* op : ops)
+      widen(spans.emplace(op->op.microbatch, TimeSpan{op->start, op->end}).first->second, *op);
+  std::map<std::int32_t, Nanos> first_after;  // of this micro-batch and all larger ones
+  Nanos first = std::numeric_limits<Nanos>::max();
+  for (auto own = spans.rbegin(); own != spans.rend(); ++own) {
+    first = std::min(first, own->second.start);
+    first_after[own->first] = first;
+  }
+  Numbers starts;
+  Nanos last = std::numeric_limits<Nanos>::min();
+  for (const auto& [number, span] : spans) {
+    if (last <= first_after.at(number)) starts.insert(number);
+    last = std::max(last, span.end);
+  }
+  return starts;
+}
+
+/// Those before which each rank pauses for longer than most of its ops take.
+Numbers find_common_pauses(const std::vector<OpsInOrder>& recorders) {
+  Numbers common = list_numbers(recorders);
+  const std::int32_t smallest = *common.begin();
   for (const OpsInOrder& ops : recorders) {
-    const std::set<std::int32_t> own = find_starts(ops);
-    std::vector<std::int32_t> both;
-    if (is_first)
-      both.assign(own.begin(), own.end());
-    else
-      std::set_intersection(common.begin(), common.end(), own.begin(), own.end(),
-                            std::back_inserter(both));
-    common = std::move(both);
-    is_first = false;
+    std::vector<Nanos> lengths;
+    for (const ObservedOp* op : ops) lengths.push_back(op->end - op->start);
+    const auto middle = lengths.begin() + std::ssize(lengths) / 2;
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    Numbers own{smallest};
+    for (std::size_t at = 1; at < ops.size(); ++at)
+      if (ops[at]->start - ops[at - 1]->end > *middle) own.insert(ops[at]->op.microbatch);
+    std::erase_if(common, [&](std::int32_t number) { return !own.contains(number); });
   }
   return common;
 }
 
 /// The number of micro-batches of every step.
-std::vector<std::size_t> count_microbatches(const std::vector<OpsInOrder>& recorders,
-                                            const std::vector<std::int32_t>& starts) {
-  std::set<std::int32_t> all;
-  for (const OpsInOrder& ops : recorders)
-    for (const ObservedOp* op : ops) all.insert(op->op.microbatch);
-  std::vector<std::size_t> counts;
-  for (std::size_t step = 0; step < starts.size(); ++step) {
-    const auto end = step + 1 < starts.size() ? all.lower_bound(starts[step + 1]) : all.end();
-    counts.push_back(static_cast<std::size_t>(std::distance(all.lower_bound(starts[step]), end)));
+std::vector<std::int64_t> count_microbatches(const Numbers& all, const Numbers& starts) {
+  std::vector<std::int64_t> counts;
+  for (auto start = starts.begin(); start != starts.end(); ++start) {
+    const auto next = std::next(start);
+    const auto end = next == starts.end() ? all.end() : all.find(*next);
+    counts.push_back(std::distance(all.find(*start), end));
   }
   return counts;
 }
 
+/// The same with those between them that no rank ran.
+std::vector<std::int64_t> measure_steps(const Numbers& all, const Numbers& starts) {
+  std::vector<std::int64_t> sizes;
+  for (auto start = starts.begin(); start != starts.end(); ++start) {
+    const auto next = std::next(start);
+    sizes.push_back((next == starts.end() ? *all.rbegin() + 1 : *next) - *start);
+  }
+  return sizes;
+}
+
 /// Whether these are steps of one size above 1, but for the first and the last of several.
-bool are_steps(const std::vector<std::size_t>& counts) {
-  if (counts.size() < 2) return false;
-  if (counts.size() == 2 && counts.front() != counts.back()) return false;
-  const std::size_t usual = *std::max_element(counts.begin(), counts.end());
+bool have_one_size(const std::vector<std::int64_t>& sizes) {
+  if (sizes.size() < 2) return false;
+  if (sizes.size() == 2 && sizes.front() != sizes.back()) return false;
+  const std::int64_t usual = *std::max_element(sizes.begin(), sizes.end());
   if (usual < 2) return false;
-  return std::all_of(std::next(counts.begin()), std::prev(counts.end()),
-                     [usual](std::size_t count) { return count == usual; });
+  return std::all_of(std::next(sizes.begin()), std::prev(sizes.end()),
+                     [usual](std::int64_t size) { return size == usual; });
+}
+
+bool are_steps(const std::vector<OpsInOrder>& recorders, const Numbers& starts) {
+  const Numbers all = list_numbers(recorders);
+  return have_one_size(count_microbatches(all, starts)) ||
+         have_one_size(measure_steps(all, starts));
+}
+
+void add_doubt(ObservedTrace& trace, const Numbers& pauses) {
+  trace.remarks.doubts.push_back(fmt::format(
+      "nothing states the step of any op, and all ranks pause before the forwards of micro-batch "
+      "{}: what counts as one step may be several; state the step of every op (args.step)",
+      *std::next(pauses.begin())));
 }
 
 }  // namespace
 
 ObservedTrace split_running_microbatches(ObservedTrace trace) {
-  if (!is_one_counted_step(trace) || !has_backwards(trace)) return trace;
+  if (!is_one_counted_step(trace)) return trace;
   std::vector<OpsInOrder> recorders = computes_by_recorder(trace);
   std::erase_if(recorders, [](const OpsInOrder& ops) { return ops.empty(); });
   if (recorders.size() < 2) return trace;
-  const std::vector<std::int32_t> starts = find_common_starts(recorders);
-  if (!are_steps(count_microbatches(recorders, starts))) return trace;
+  const bool are_forwards = !has_backwards(trace);
+  const Numbers found = are_forwards ? find_starts_of_forwards(recorders) : find_starts(recorders);
+  if (!are_steps(recorders, found)) {
+    if (!are_forwards) return trace;
+    const Numbers pauses = find_common_pauses(recorders);
+    if (are_steps(recorders, pauses)) add_doubt(trace, pauses);
+    return trace;
+  }
+  const std::vector<std::int32_t> starts(found.begin(), found.end());
   for (ObservedOp& observed : trace.ops)
     if (observed.numbered)  // messages may precede the first op
       observed.step = std::max<std::int64_t>(

@@ -128,6 +128,24 @@ TEST(ChromeReplicas, MayHaveAFileForEachRank) {
   expect_two_replicas(trace);
 }
 
+// No file states its replica: the n-th of a rank is of the n-th one, in whatever order ranks come.
+TEST(ChromeReplicas, OfFilesThatStateNoneAreCountedByRank) {
+  for (const bool has_whole_pipelines : {true, false}) {
+    traces::ObservedTrace trace;
+    for (int first = 0; first < 2; ++first)
+      for (int second = 0; second < 2; ++second) {
+        const int replica = has_whole_pipelines ? first : second;
+        const int rank = has_whole_pipelines ? second : first;
+        Events events;
+        add_rank(events, replica, rank, {0, 0}, R"("pp_rank":)" + text(rank));
+        traces::append(trace, parse(events));
+      }
+    for (const std::string& doubt : traces::assemble_steps(trace).remarks.doubts)
+      EXPECT_EQ(doubt.find("missing"), doubt.npos) << doubt;
+    expect_two_replicas(trace);
+  }
+}
+
 // Replica 3 has two processes for each rank, so that all replicas are counted.
 TEST(ChromeReplicas, ThatSeveralRanksStateAreCounted) {
   Events events;

@@ -44,16 +44,18 @@ KnownRanks known_ranks(const ObservedTrace& trace) {
   return ranks;
 }
 
-bool share_ranks(const ObservedTrace& left, const ObservedTrace& right) {
-  const KnownRanks ranks = known_ranks(left);
-  for (const auto& rank : known_ranks(right))
-    if (ranks.contains(rank)) return true;
-  return false;
-}
-
-std::int32_t replica_count(const ObservedTrace& trace) {
+/// In how many pipelines some of these ranks ran: the n-th file of a rank is of the n-th pipeline.
+std::int32_t count_pipelines_of(const KnownRanks& ranks, const ObservedTrace& trace) {
+  const auto is_one = [&](const Recorder& recorder) {
+    return recorder.rank && !recorder.is_process &&
+           ranks.contains({*recorder.rank, recorder.tensor});
+  };
+  std::vector<bool> are_of_ranks;
+  for (const Recorder& recorder : trace.recorders) are_of_ranks.push_back(is_one(recorder));
   std::int32_t count = 0;
-  for (const ObservedOp& observed : trace.ops) count = std::max(count, observed.replica + 1);
+  for (const ObservedOp& observed : trace.ops)
+    if (are_of_ranks[static_cast<std::size_t>(observed.recorder)])
+      count = std::max(count, observed.replica + 1);
   return count;
 }
 
@@ -167,8 +169,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   const bool have_replicas =
       std::any_of(further.recorders.begin(), further.recorders.end(),
                   [](const Recorder& recorder) { return recorder.has_replica; });
-  const bool is_further_pipeline = !have_replicas && share_ranks(trace, further);
-  const std::int32_t replicas = is_further_pipeline ? replica_count(trace) : 0;
+  const std::int32_t replicas = have_replicas ? 0 : count_pipelines_of(known_ranks(further), trace);
   const auto renumber = [&](auto& observed) {
     observed.recorder += recorders;
     observed.replica += replicas;

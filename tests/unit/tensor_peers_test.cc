@@ -226,6 +226,40 @@ TEST(TensorPeers, AreNotThreadsWithAStageEach) {
   EXPECT_EQ(traces::parse_trace({"t.json", list}).recorders.size(), 2u);
 }
 
+/// Forwards of two peers in files of their own, each in a pipeline of two ranks. The second peer is
+/// ahead by 1 s and by these further times (us).
+traces::AssembledSteps read_forwards(const std::vector<int>& later, int duration) {
+  traces::ObservedTrace trace;
+  for (int pp = 0; pp < 2; ++pp)
+    for (int peer = 0; peer < 2; ++peer) {
+      Events events;
+      for (std::size_t at = 0; at < later.size(); ++at) {
+        const int number = static_cast<int>(at);
+        events.slice("forward-compute", 0, 0,
+                     duration * (number + pp) + peer * (1'000'000 + later[at]), duration,
+                     R"("step":3,"mb_id":)" + text(number) + R"(,"pp_rank":)" + text(pp) +
+                         R"(,"tp_rank":)" + text(peer));
+      }
+      const std::string list = events.list();
+      traces::append(trace, traces::parse_trace({text(2 * pp + peer) + ".json", list}));
+    }
+  return traces::assemble_steps(std::move(trace));
+}
+
+bool says_apart(const traces::AssembledSteps& read) {
+  for (const std::string& doubt : read.remarks.doubts)
+    if (doubt.find("do not run their ops at the same time") != doubt.npos) return true;
+  return false;
+}
+
+// The first op alone does not show the difference of the clocks. 12 us are over 1 % of 500 us.
+TEST(TensorPeers, InFilesMayDifferByMicroseconds) {
+  EXPECT_FALSE(says_apart(read_forwards({12, 0, -3, 3, 0}, 500)));
+  EXPECT_FALSE(says_apart(read_forwards({18, 0, 0, 0, -18}, 500)));
+  EXPECT_TRUE(says_apart(read_forwards({60, 0, 0, 0, 0}, 500)));
+  EXPECT_TRUE(says_apart(read_forwards({12, 0, 0, 0, 0}, 100)));  // a tenth of an op
+}
+
 TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
   traces::ObservedTrace trace;
   for (int pp = 0; pp < 2; ++pp)

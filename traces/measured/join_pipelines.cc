@@ -98,12 +98,9 @@ std::vector<Place> find_places(const ObservedTrace& trace) {
   return count > 1 && places.size() > 1 ? places : std::vector<Place>{};
 }
 
-/// Whether two traces run every op at the same time, but for a hundredth of it. Clocks that are not
-/// shared may be apart.
+/// Whether two traces run every op at the same time. Clocks that are not shared may be apart.
 bool are_in_step(const Traced& left, const Traced& right, bool one_clock) {
   if (left.ops.size() != right.ops.size() || left.ops.empty()) return false;
-  const Nanos apart =
-      one_clock ? 0 : right.ops.begin()->second.first - left.ops.begin()->second.first;
   std::vector<TimeSpan> spans;
   std::vector<TimeSpan> others;
   for (const auto& [key, span] : left.ops) {
@@ -112,7 +109,7 @@ bool are_in_step(const Traced& left, const Traced& right, bool one_clock) {
     spans.push_back({span.first, span.second});
     others.push_back({other->second.first, other->second.second});
   }
-  return run_in_step(spans, others, apart);
+  return run_in_step(spans, others, one_clock ? 0 : find_clock_difference(spans, others));
 }
 
 /// Keeps the first of those that run in step.

@@ -31,14 +31,6 @@ struct Groups {
 
 using Spans = std::vector<TimeSpan>;
 
-/// By how much the clock of another recorder is ahead; files may have clocks of their own.
-Nanos find_clock_difference(const ObservedTrace& trace, std::size_t first, std::size_t other,
-                            const std::vector<Spans>& spans) {
-  if (trace.recorders[first].where == trace.recorders[other].where) return 0;
-  if (spans[first].empty() || spans[other].empty()) return 0;
-  return spans[other].front().start - spans[first].front().start;
-}
-
 /// The groups, by rank and replica. Where no two recorders have the same, these count through the
 /// job, in which the ranks of a group follow each other.
 Groups find_groups(const ObservedTrace& trace, std::size_t tensors) {
@@ -83,11 +75,24 @@ std::string describe_assumed_peers(const std::string& ranks) {
          "shown; state args.dp_rank if they are replicas";
 }
 
+Nanos find_clock_difference(std::span<const TimeSpan> left, std::span<const TimeSpan> right) {
+  std::vector<Nanos> differences;
+  for (std::size_t at = 0; at < std::min(left.size(), right.size()); ++at)
+    differences.push_back(right[at].start - left[at].start);
+  if (differences.empty()) return 0;
+  const auto middle = differences.begin() + std::ssize(differences) / 2;
+  std::nth_element(differences.begin(), middle, differences.end());
+  return *middle;
+}
+
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart) {
   constexpr Nanos kOfOp = 100;
+  constexpr Nanos kOfShortOp = 20;
+  constexpr Nanos kJitter = 20'000;
   if (left.size() != right.size() || left.empty()) return false;
   for (std::size_t at = 0; at < left.size(); ++at) {
-    const Nanos exact = left[at].length() / kOfOp;
+    const Nanos length = left[at].length();
+    const Nanos exact = std::max(length / kOfOp, std::min(length / kOfShortOp, kJitter));
     if (std::abs(left[at].start + apart - right[at].start) > exact ||
         std::abs(left[at].end + apart - right[at].end) > exact)
       return false;
@@ -119,9 +124,13 @@ ObservedTrace without_tensor_peers(ObservedTrace trace) {
   for (const Group& group : groups.all) {
     const std::size_t first = group.begin()->second;
     is_kept[first] = true;
-    for (const auto& [_, other] : group)
-      are_in_step = are_in_step && run_in_step(spans[first], spans[other],
-                                               find_clock_difference(trace, first, other, spans));
+    for (const auto& [_, other] : group) {
+      // Files may have clocks of their own.
+      const Nanos apart = trace.recorders[first].where == trace.recorders[other].where
+                              ? 0
+                              : find_clock_difference(spans[first], spans[other]);
+      are_in_step = are_in_step && run_in_step(spans[first], spans[other], apart);
+    }
   }
   if (!are_in_step)
     trace.remarks.doubts.emplace_back(

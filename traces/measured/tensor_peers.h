@@ -20,7 +20,13 @@ inline constexpr const char* kFirstOfTensorRanks =
 ///   the first is shown; state args.dp_rank if they are replicas
 std::string describe_assumed_peers(const std::string& ranks);
 
-/// Whether two ranks run every op at the same time, but for a hundredth of it.
+/// By how much the clock of the right rank is ahead, if both run every op at the same time: the
+/// median, as single ops of ranks in lockstep differ by microseconds. The ops of both are in one
+/// order; 0 without any.
+Nanos find_clock_difference(std::span<const TimeSpan> left, std::span<const TimeSpan> right);
+
+/// Whether two ranks run every op at the same time, but for a hundredth of it or, if that is less,
+/// for 20 us that are at most a twentieth of it.
 /// `apart` is by how much the clock of the right one is ahead. The ops of both are in one order.
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart);
 

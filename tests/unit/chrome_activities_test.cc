@@ -114,12 +114,42 @@ TEST(ChromeActivities, MayBeginAndEndByTwoEvents) {
 TEST(ChromeActivities, AroundOpsOrWithinOthersDoNotCount) {
   Events events = run_steps(2);
   for (const int origin : {1000, 2000})
-    events.slice("train_step", 0, 0, origin - 5, 95)
+    events.slice("train 3 batches", 0, 0, origin - 5, 95)
         .slice("optimizer", 0, 0, origin + 62, 20)
         .slice("adam", 0, 0, origin + 63, 10);
   const traces::AssembledSteps steps = read(events);
   expect_optimizer(steps, 2);
   EXPECT_TRUE(steps.remarks.faults.empty()) << steps.remarks.faults.front();
+}
+
+// The optimizer of rank 0 ends 82 us after the start of its step. These lengths are in us.
+TEST(ChromeActivities, AroundAllOpsOfAStepAreStepsByTheirName) {
+  const auto whole_with = [](const std::string& name, int duration) {
+    Events events = run_steps(2);
+    for (const int origin : {1000, 2000})
+      events.slice(name, 0, 5, origin, duration).slice("optimizer", 0, 0, origin + 62, 20);
+    const traces::AssembledSteps steps = read(events);
+    EXPECT_FALSE(mentions(steps.remarks.doubts, "holds all ops of a step")) << name;
+    return steps.whole_steps.at(1).whole / 1000;
+  };
+  for (const char* name : {"train_step", "step", "iteration 12", "ProfilerStep#3"})
+    EXPECT_EQ(whole_with(name, 95), 95) << name;
+  EXPECT_EQ(whole_with("step 3", 70), 82);    // the optimizer ends behind it
+  EXPECT_EQ(whole_with("step 3", 1500), 82);  // with ops of the next step
+  EXPECT_EQ(whole_with("work", 82), 82);
+}
+
+TEST(ChromeActivities, AroundAllOpsOfAStepOfAnotherNameAreAReservation) {
+  const auto says_longer = [](int steps, int duration) {
+    Events events = run_steps(steps);
+    for (int step = 1; step <= steps; ++step)
+      events.slice("work", 0, 5, 1000 * step, duration)
+          .slice("optimizer", 0, 0, 1000 * step + 62, 20);
+    return mentions(read(events).remarks.doubts, "'work' holds all ops of a step on its rank");
+  };
+  EXPECT_TRUE(says_longer(2, 95));
+  EXPECT_FALSE(says_longer(2, 82));
+  EXPECT_FALSE(says_longer(1, 95));  // as the range of a whole run
 }
 
 // Loading data comes before its step's ops; a thread that does so at any time runs beside them.

@@ -31,6 +31,7 @@ struct ObservedActivity {
   bool has_step = true;                    ///< false: it follows from the ops around it
   bool runs_between_ops = false;           ///< its thread runs ops as well, one at a time
   bool has_microbatch = false;             ///< it states one
+  bool may_lack_work = false;              ///< of a whole step: some may lie beyond this range
 };
 
 /// One step as users experience it: on the slowest replica, with everything that runs before and

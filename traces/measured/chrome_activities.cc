@@ -114,6 +114,20 @@ const ChromeActivities::Known& ChromeActivities::know(const OtherSlice& slice) {
   return known->second;
 }
 
+std::optional<ObservedActivity> ChromeActivities::find_around_ops(const OtherSlice& slice) {
+  const Known& known = know(slice);
+  if (!known.place || !contains_ops(slice, known)) return {};
+  ObservedActivity activity{events_.other_slices.name_of(slice),
+                            known.place->first,
+                            known.place->second,
+                            0,
+                            true,
+                            slice.start,
+                            slice.end};
+  activity.may_lack_work = true;
+  return activity;
+}
+
 std::optional<ObservedActivity> ChromeActivities::find(const OtherSlice& slice) {
   const Known& known = know(slice);
   const std::optional<Place>& place = known.place;

@@ -38,6 +38,9 @@ class ChromeActivities {
   /// slice contains ops of its rank, or lies within the activity that was found last.
   std::optional<ObservedActivity> find(const OtherSlice& slice);
 
+  /// A slice that contains ops of its rank, as a mark of a whole step; nullopt if it does not.
+  std::optional<ObservedActivity> find_around_ops(const OtherSlice& slice);
+
   /// Whether the thread of a slice runs ops.
   bool shares_thread(const OtherSlice& slice) { return know(slice).shares_thread; }
 

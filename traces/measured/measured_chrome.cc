@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
@@ -23,6 +24,7 @@
 #include "traces/measured/op_names.h"
 #include "traces/measured/own_chrome.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/step_ranges.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/schedules/cell.h"
 
@@ -184,7 +186,11 @@ class Reader {
       if (states_place(slice) || is_tensor_duplicate(slice.thread)) continue;
       std::optional<ObservedActivity> activity = activities_.find(slice);
       if (activity && find_step(*activity, slice)) add_activity(*std::move(activity), slice);
+      if (std::optional<ObservedActivity> around = activities_.find_around_ops(slice))
+        around_ops_.push_back(*std::move(around));
     }
+    if (StepMarks(events_).marks().empty())
+      trace_ = with_step_ranges(std::move(trace_), std::exchange(around_ops_, {}));
     if (activities_.lack_ranks())
       trace_.remarks.doubts.push_back(fmt::format(
           "{}: nothing says of which rank its slices are that are not ops, so the whole step may "
@@ -334,6 +340,7 @@ class Reader {
   std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
   std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
   ChromeActivities activities_{events_};
+  std::vector<ObservedActivity> around_ops_;  ///< slices that contain some
   bool splits_backward_ = false;
   bool states_steps_ = false;
   bool uses_marks_ = false;  ///< for steps that nothing states

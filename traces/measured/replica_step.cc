@@ -18,6 +18,10 @@ OuterTime outer_time(const ObservedActivity& activity, TimeSpan pipeline) {
 }  // namespace
 
 void ReplicaStep::add(const ObservedActivity& activity) {
+  if (activity.is_whole_step && activity.may_lack_work) {
+    longest_range_ = std::max(longest_range_, activity.end - activity.start);
+    return;
+  }
   if (activity.is_whole_step) {
     marked_start_ = std::min(marked_start_.value_or(activity.start), activity.start);
     longest_mark_ = std::max(longest_mark_.value_or(0), activity.end - activity.start);
@@ -33,7 +37,7 @@ void ReplicaStep::add(const ObservedActivity& activity) {
 }
 
 Nanos ReplicaStep::whole() const {
-  if (!longest_mark_) return all_.length();
+  if (!longest_mark_) return std::max(all_.length(), longest_range_);
   return std::max(*longest_mark_, pipeline_.length());
 }
 

@@ -57,6 +57,7 @@ class ReplicaStep {
   TimeSpan all_;
   std::optional<Nanos> marked_start_;
   std::optional<Nanos> longest_mark_;
+  Nanos longest_range_ = 0;  ///< of those beyond which some work may lie
   std::map<std::string, std::map<std::int32_t, Nanos>> outside_;  ///< [name][recorder]
   std::map<std::int32_t, OuterTime> in_collectives_;              ///< [recorder]
 };

@@ -95,6 +95,19 @@ void doubt_numbers(ObservedTrace& trace, const std::vector<OpsOfSteps>& counts) 
                   counts[most].size()));
 }
 
+/// Moves ranges of whole steps with their ops, whose steps were these before.
+ObservedTrace with_moved_ranges(ObservedTrace trace, const std::vector<std::int64_t>& before) {
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t> moved;  // by recorder and step
+  for (std::size_t at = 0; at < before.size(); ++at)
+    moved.emplace(std::pair(trace.ops[at].recorder, before[at]), trace.ops[at].step);
+  for (ObservedActivity& activity : trace.activities) {
+    if (!activity.is_whole_step) continue;
+    const auto step = moved.find({activity.recorder, activity.step});
+    if (step != moved.end()) activity.step = step->second;
+  }
+  return trace;
+}
+
 }  // namespace
 
 ObservedTrace count_over_files(ObservedTrace trace) {
@@ -106,7 +119,7 @@ ObservedTrace count_over_files(ObservedTrace trace) {
   std::vector<std::size_t> all(trace.ops.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   trace.ops = with_counted_steps(std::move(trace.ops), all);
-  if (!contradict_pipeline(trace)) return trace;
+  if (!contradict_pipeline(trace)) return with_moved_ranges(std::move(trace), before);
   for (std::size_t at = 0; at < before.size(); ++at) trace.ops[at].step = before[at];
   doubt_numbers(trace, counts);
   return trace;

@@ -99,6 +99,17 @@ TEST(ChromeActivities, OfNoKnownRankAreAReservation) {
   EXPECT_TRUE(mentions(read(events).remarks.doubts, "nothing says of which rank its slices are"));
 }
 
+TEST(ChromeActivities, OfAProcessWithoutOpsAreAReservation) {
+  const auto doubts_with = [](const std::string& name) {
+    Events events = run_steps(2);
+    for (const int origin : {1000, 2000}) events.slice(name, 77, 0, origin + 62, 20);
+    return read(events).remarks.doubts;
+  };
+  const std::string part = "nothing says of which rank its slices are";
+  EXPECT_TRUE(mentions(doubts_with("optimizer"), part));
+  EXPECT_FALSE(mentions(doubts_with("refresh"), part));
+}
+
 TEST(ChromeActivities, MayBeginAndEndByTwoEvents) {
   const auto bound = [](const char* phase, int at) {
     return std::string(R"({"ph":")") + phase + R"(","name":"optimizer","pid":0,"tid":0,"ts":)" +
@@ -162,6 +173,9 @@ TEST(ChromeActivities, OfFewStepsOrBesideThemAreOfNoStep) {
       .slice("prefetch", 0, 3, 2500, 520);
   for (const int origin : {1000, 2000, 3000}) events.slice("optimizer", 0, 0, origin + 62, 20);
   expect_optimizer(read(events), 3);
+  EXPECT_TRUE(mentions(read(events).remarks.notes,
+                       "in no step, with its time on the rank where it took the longest: 'save'"));
+  EXPECT_FALSE(mentions(read(events).remarks.notes, "'build model'"));
   events.slice("get_batch", 0, 0, 1990, 9).slice("get_batch", 0, 0, 2990, 9);
   const std::vector<traces::WholeStep> steps = read(events).whole_steps;
   ASSERT_EQ(steps.size(), 3u);

@@ -132,7 +132,7 @@ std::optional<ObservedActivity> ChromeActivities::find(const OtherSlice& slice) 
   const Known& known = know(slice);
   const std::optional<Place>& place = known.place;
   if (place) ++placed_;
-  if (!place && known.shares_process) ++unplaced_;
+  if (!place && (known.shares_process || purpose_of(slice).is_outer)) ++unplaced_;
   if (!place || contains_ops(slice, known)) return {};
   if (!lies_near(slice, ops_[place->first])) return {};
   if (last_ && last_->thread == slice.thread && slice.end <= last_->end) return {};

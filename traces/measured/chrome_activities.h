@@ -44,7 +44,8 @@ class ChromeActivities {
   /// Whether the thread of a slice runs ops.
   bool shares_thread(const OtherSlice& slice) { return know(slice).shares_thread; }
 
-  /// Whether slices were left without a rank, and none has one.
+  /// Whether slices were left without a rank, and none has one: in processes of ops, or by names of
+  /// work around these.
   bool lack_ranks() const { return unplaced_ > 0 && placed_ == 0; }
 
  private:

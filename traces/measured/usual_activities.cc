@@ -1,17 +1,25 @@
 // Counts the steps in which activities occur.
 #include "traces/measured/usual_activities.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/collective_names.h"
+#include "traces/measured/time_span.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 
@@ -20,16 +28,22 @@ namespace {
 /// The first op of every step of a rank, by time.
 using StepStarts = std::map<Nanos, std::int64_t>;
 
-std::map<std::int32_t, StepStarts> find_step_starts(const ObservedTrace& trace) {
-  std::map<std::pair<std::int32_t, std::int64_t>, Nanos> first;
+/// From the first op of a step to its last, by recorder and step.
+using Extents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
+
+Extents find_extents(const ObservedTrace& trace) {
+  Extents extents;
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
-    Nanos& start =
-        first.emplace(std::pair(observed.recorder, observed.step), observed.start).first->second;
-    start = std::min(start, observed.start);
+    const std::pair place(observed.recorder, observed.step);
+    widen(extents.emplace(place, TimeSpan{observed.start, observed.end}).first->second, observed);
   }
+  return extents;
+}
+
+std::map<std::int32_t, StepStarts> find_step_starts(const Extents& extents) {
   std::map<std::int32_t, StepStarts> starts;
-  for (const auto& [key, start] : first) starts[key.first].emplace(start, key.second);
+  for (const auto& [key, extent] : extents) starts[key.first].emplace(extent.start, key.second);
   return starts;
 }
 
@@ -43,25 +57,72 @@ bool fits_step(const ObservedActivity& activity, const StepStarts& starts) {
   return next == starts.end() || activity.end <= next->first + kClockTolerance;
 }
 
+/// The time of activities of one name on one rank.
+struct RareName {
+  std::string example;
+  Nanos time = 0;
+};
+
+using Name = std::pair<std::int32_t, std::string>;  // by recorder, without digits
+
+/// Names those that take over 1 % of the time of their rank's steps, the longest first; nullopt if
+/// there are none.
+std::optional<std::string> describe_rare(const std::map<Name, RareName>& rare,
+                                         const Extents& extents) {
+  constexpr Nanos kOfSteps = 100;
+  constexpr std::size_t kShownNames = 3;
+  std::map<std::int32_t, Nanos> steps;  // by recorder
+  for (const auto& [key, extent] : extents) steps[key.first] += extent.length();
+  std::map<std::string, RareName> longest;  // over the ranks
+  for (const auto& [name, activity] : rare) {
+    if (activity.time * kOfSteps < steps.at(name.first)) continue;
+    RareName& known = longest.emplace(name.second, activity).first->second;
+    known.time = std::max(known.time, activity.time);
+  }
+  if (longest.empty()) return {};
+  std::vector<RareName> order;
+  for (const auto& [_, activity] : longest) order.push_back(activity);
+  std::stable_sort(order.begin(), order.end(), [](const RareName& left, const RareName& right) {
+    return left.time > right.time;
+  });
+  std::vector<std::string> shown;
+  for (const RareName& activity : order)
+    if (shown.size() < kShownNames)
+      shown.push_back(fmt::format("{} ({})", quote(activity.example), format_time(activity.time)));
+  if (order.size() > kShownNames) shown.emplace_back("others");
+  return fmt::format(
+      "work of fewer than half of the steps is in no step, with its time on the rank where it took "
+      "the longest: {}",
+      fmt::join(shown, ", "));
+}
+
 }  // namespace
 
 ObservedTrace keep_usual_activities(ObservedTrace trace) {
-  const std::map<std::int32_t, StepStarts> starts = find_step_starts(trace);
+  const Extents extents = find_extents(trace);
+  const std::map<std::int32_t, StepStarts> starts = find_step_starts(extents);
   std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
     if (activity.has_step) return false;
     const auto own = starts.find(activity.recorder);
     return own == starts.end() || !fits_step(activity, own->second);
   });
-  using Name = std::pair<std::int32_t, std::string>;  // by recorder
   std::map<Name, std::set<std::int64_t>> steps;
   for (const ObservedActivity& activity : trace.activities)
     if (!activity.has_step)
       steps[{activity.recorder, without_digits(activity.name)}].insert(activity.step);
+  std::map<Name, RareName> rare;
   std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
     if (activity.has_step) return false;
-    const std::size_t seen = steps.at({activity.recorder, without_digits(activity.name)}).size();
-    return 2 * seen < starts.at(activity.recorder).size();
+    const Name name(activity.recorder, without_digits(activity.name));
+    if (2 * steps.at(name).size() >= starts.at(activity.recorder).size()) return false;
+    const TimeSpan& ops = extents.at({activity.recorder, activity.step});
+    if (activity.start < ops.start || activity.end > ops.end)
+      rare.emplace(name, RareName{activity.name}).first->second.time +=
+          activity.end - activity.start;
+    return true;
   });
+  if (std::optional<std::string> note = describe_rare(rare, extents))
+    trace.remarks.notes.push_back(*std::move(note));
   return trace;
 }
 

@@ -142,6 +142,21 @@ TEST(TensorPeers, ThatAreNotStatedRunInStep) {
   }
 }
 
+// Only the peers of the first rank run in step, so that nothing is assumed of any.
+TEST(TensorPeers, OfSomeRanksOnlyAreReplicas) {
+  Events events;
+  for (int pp = 0; pp < 2; ++pp)
+    for (int peer = 0; peer < 2; ++peer)
+      add_rank(events, {0, 2 * pp + peer, R"(,"pp_rank":)" + text(pp)}, pp, 300 * pp * peer);
+  const traces::AssembledSteps steps = read(events);
+  expect_two_replicas(steps);
+  EXPECT_EQ(note_before(steps, kAssumed), "");
+  EXPECT_TRUE(std::any_of(
+      steps.remarks.doubts.begin(), steps.remarks.doubts.end(), [](const std::string& doubt) {
+        return doubt.find("and others do not: all count as replicas") != doubt.npos;
+      }));
+}
+
 // The ops state their stages, and nothing but these and the times says which ranks are peers.
 TEST(TensorPeers, OfTheSameStagesRunInStep) {
   const auto run_stages = [](int late) {

@@ -148,9 +148,10 @@ std::vector<Spans> list_spans(const ChromeRanks& ranks, const std::vector<Chrome
   return spans;
 }
 
-/// Numbers each of these recorders as the n-th of those that run in step with it; whether any do.
-bool number_those_in_step(ChromeRanks& ranks, const std::vector<Spans>& spans,
-                          const std::vector<std::int32_t>& recorders) {
+/// Numbers each of these recorders as the n-th of those that run in step with it. Returns how many
+/// do, for each group.
+std::vector<std::int32_t> number_those_in_step(ChromeRanks& ranks, const std::vector<Spans>& spans,
+                                               const std::vector<std::int32_t>& recorders) {
   std::vector<std::pair<std::size_t, std::int32_t>> groups;  // the first recorder, and the size
   for (const std::int32_t recorder : recorders) {
     const auto own = static_cast<std::size_t>(recorder);
@@ -160,7 +161,9 @@ bool number_those_in_step(ChromeRanks& ranks, const std::vector<Spans>& spans,
     ranks.recorders[own].tensor = group == groups.end() ? 0 : group->second++;
     if (group == groups.end()) groups.emplace_back(own, 1);
   }
-  return groups.size() < recorders.size();
+  std::vector<std::int32_t> sizes;
+  for (const auto& [_, size] : groups) sizes.push_back(size);
+  return sizes;
 }
 
 }  // namespace
@@ -215,13 +218,21 @@ ChromeRanks number_tensor_peers(ChromeRanks ranks, const std::vector<ChromeOp>& 
                   [](const auto& of_place) { return of_place.size() < 2; }))
     return ranks;
   const std::vector<Spans> spans = list_spans(ranks, ops);
-  bool any_in_step = false;
-  for (const std::vector<std::int32_t>& of_place : recorders)
-    any_in_step = number_those_in_step(ranks, spans, of_place) || any_in_step;
-  if (any_in_step)
+  std::set<std::int32_t> sizes;  // of the groups of places that have several ranks
+  for (const std::vector<std::int32_t>& of_place : recorders) {
+    const std::vector<std::int32_t> own = number_those_in_step(ranks, spans, of_place);
+    if (of_place.size() > 1) sizes.insert(own.begin(), own.end());
+  }
+  if (sizes.size() == 1 && *sizes.begin() > 1) {
     ranks.remarks.notes.push_back(describe_assumed_peers("ranks of the same args.pp_rank"));
-  else
-    for (Recorder& recorder : ranks.recorders) recorder.tensor.reset();
+    return ranks;
+  }
+  for (Recorder& recorder : ranks.recorders) recorder.tensor.reset();
+  if (sizes.size() > 1)
+    ranks.remarks.doubts.emplace_back(
+        "some ranks of the same args.pp_rank run every op at the same time, as tensor-parallel "
+        "ones "
+        "do, and others do not: all count as replicas; state args.tp_rank or args.dp_rank");
   return ranks;
 }
 

@@ -241,6 +241,24 @@ TEST(TensorPeers, AreNotThreadsWithAStageEach) {
   EXPECT_EQ(traces::parse_trace({"t.json", list}).recorders.size(), 2u);
 }
 
+// The files state no number of a peer, and their pipelines are told from replicas by their times.
+TEST(TensorPeers, InFilesThatStateNoneRunInStep) {
+  const auto read_files = [](int late) {
+    traces::ObservedTrace trace;
+    for (int pp = 0; pp < 2; ++pp)
+      for (int peer = 0; peer < 2; ++peer) {
+        Events events;
+        add_rank(events, {0, 0, R"(,"pp_rank":)" + text(pp)}, pp, late * peer);
+        const std::string list = events.list();
+        traces::append(trace, traces::parse_trace({text(2 * pp + peer) + ".json", list}));
+      }
+    return traces::assemble_steps(std::move(trace));
+  };
+  expect_one_pipeline(read_files(5));
+  EXPECT_EQ(note_before(read_files(5), kAssumed), "ranks of the same args.pp_rank");
+  expect_two_replicas(read_files(300));
+}
+
 /// Forwards of two peers in files of their own, each in a pipeline of two ranks. The second peer is
 /// ahead by 1 s and by these further times (us).
 traces::AssembledSteps read_forwards(const std::vector<int>& later, int duration) {

@@ -96,6 +96,63 @@ ObservedTrace without_ranks_in_step(ObservedTrace trace, const std::vector<Share
   return keep_recorders(std::move(trace), is_kept);
 }
 
+/// Replicas by the first one that runs in step with each, on one rank.
+using FirstInStep = std::map<std::int32_t, std::int32_t>;
+
+/// The same on all ranks, whose files share a clock; empty where ranks differ or have no number.
+FirstInStep find_first_in_step(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> replicas = find_replicas(trace);
+  for (const ObservedOp& observed : trace.ops)  // a recorder may be a rank of all replicas
+    if (observed.replica != replicas[static_cast<std::size_t>(observed.recorder)]) return {};
+  const std::vector<std::vector<TimeSpan>> spans = list_spans(trace);
+  std::map<std::int32_t, std::map<std::int32_t, std::size_t>> by_rank;  // by replica
+  for (std::size_t at = 0; at < trace.recorders.size(); ++at) {
+    const Recorder& recorder = trace.recorders[at];
+    if (!recorder.rank || recorder.is_process || recorder.tensor) return {};
+    if (!by_rank[*recorder.rank].emplace(replicas[at], at).second) return {};
+  }
+  std::optional<FirstInStep> common;
+  for (const auto& [_, recorders] : by_rank) {
+    FirstInStep first;
+    for (const auto& [replica, at] : recorders) {
+      std::int32_t& known = first[replica] = replica;
+      for (const auto& [other, of_other] : recorders)
+        if (other < known && run_in_step(spans[of_other], spans[at], 0)) known = other;
+    }
+    if (common && *common != first) return {};
+    common = first;
+  }
+  return common.value_or(FirstInStep{});
+}
+
+/// Keeps the first of the replicas that run in step on all ranks, as tensor-parallel ranks in files
+/// of their own do, if that leaves several ranks of each.
+ObservedTrace without_replicas_in_step(ObservedTrace trace) {
+  if (!trace.source.has_any_slices) return trace;
+  const FirstInStep first = find_first_in_step(trace);
+  std::map<std::int32_t, std::int32_t> sizes;
+  for (const auto& [_, kept] : first) ++sizes[kept];
+  if (sizes.empty() || sizes.begin()->second < 2) return trace;
+  std::map<std::int32_t, std::int32_t> numbers;  // of those that are kept
+  for (const auto& [replica, size] : sizes) {
+    if (size != sizes.begin()->second) return trace;
+    numbers.emplace(replica, static_cast<std::int32_t>(numbers.size()));
+  }
+  const std::vector<std::int32_t> replicas = find_replicas(trace);
+  std::vector<bool> is_kept;
+  for (const std::int32_t replica : replicas) is_kept.push_back(numbers.contains(replica));
+  trace = keep_recorders(std::move(trace), is_kept);
+  for (ObservedOp& observed : trace.ops) observed.replica = numbers.at(observed.replica);
+  std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
+    return !numbers.contains(activity.replica);
+  });
+  for (ObservedActivity& activity : trace.activities)
+    activity.replica = numbers.at(activity.replica);
+  trace.remarks.notes.emplace_back(kFirstOfTensorRanks);
+  trace.remarks.notes.push_back(describe_assumed_peers("ranks of the same args.pp_rank"));
+  return trace;
+}
+
 /// The numbers of replicas, by the first rank in the job of each.
 using ReplicaNumbers = std::map<std::int32_t, std::int32_t>;
 
@@ -156,7 +213,8 @@ ObservedTrace separate_replicas(ObservedTrace trace) {
   const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return trace;
   std::optional<std::vector<Share>> shares = shares_by_recorder(trace);
-  if (!shares || differ(*shares)) return trace;
+  if (!shares) return without_replicas_in_step(std::move(trace));
+  if (differ(*shares)) return trace;
   trace = without_ranks_in_step(std::move(trace), *shares);
   shares = shares_by_recorder(trace);
   if (differ(*shares)) return trace;

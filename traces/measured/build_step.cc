@@ -173,14 +173,19 @@ void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
 }
 
 /// Throws Error for the first problem of a step. Its remedy is for authors of schedules; a
-/// recording is mended by recording again.
+/// recording is mended by recording again, unless a fault of the trace explains it, such as slices
+/// between the ops that are ops by another name.
 [[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
                               const std::string& where) {
   const std::vector<std::string>& doubts = trace.remarks.doubts;
-  throw Error(fmt::format(
-      "{}: this is not a complete step of a pipeline: {}: the recording begins or ends within the "
-      "step, or lacks ops of it or the launches that show when they ran; record whole steps{}",
-      where, problem.what, doubts.empty() ? "" : "; " + doubts.front()));
+  const std::vector<std::string>& faults = trace.remarks.faults;
+  const std::string cause =
+      faults.empty()
+          ? "the recording begins or ends within the step, or lacks ops of it or the launches that "
+            "show when they ran; record whole steps"
+          : faults.front();
+  throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}: {}{}", where,
+                          problem.what, cause, doubts.empty() ? "" : "; " + doubts.front()));
 }
 
 ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,

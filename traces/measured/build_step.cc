@@ -20,6 +20,7 @@
 #include "traces/measured/device_queues.h"
 #include "traces/measured/message_times.h"
 #include "traces/measured/rank_numbers.h"
+#include "traces/measured/repeated_ops.h"
 #include "traces/measured/stand_ins.h"
 #include "traces/measured/trim_waiting.h"
 #include "traces/schedules/infer_schedule.h"
@@ -139,37 +140,6 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
                     to_text(largest)));
   }
   return cut;
-}
-
-/// Why a lane holds an op twice, at these places of it.
-const char* explain_repetition(const std::vector<ObservedOp>& lane, std::size_t first,
-                               std::size_t second) {
-  const auto holds = [](const ObservedOp& outer, const ObservedOp& inner) {
-    return outer.start <= inner.start && inner.end <= outer.end;
-  };
-  if (holds(lane[first], lane[second]) || holds(lane[second], lane[first]))
-    return "one slice of it lies within the other, so that slices of one op are nested; give only "
-           "the outer one the name or the arguments of an op";
-  if (second == first + 1)
-    return "several slices of it follow each other with no other op between them, as slices of "
-           "single layers do; give the whole op one slice";
-  return "the step has several runs of the pipeline, as accumulated gradients or an evaluation "
-         "have, and its report would be of neither; mark each as a step of its own "
-         "(profiler.step() after each)";
-}
-
-/// Throws Error where an op runs twice.
-void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
-                         const std::string& where) {
-  for (const std::vector<ObservedOp>& lane : lanes) {
-    std::map<std::string, std::size_t> seen;
-    for (std::size_t at = 0; at < lane.size(); ++at) {
-      const auto [first, is_new] = seen.emplace(to_string(lane[at].op), at);
-      if (!is_new)
-        throw Error(fmt::format("{}: {} runs more than once in a step: {}", where, first->first,
-                                explain_repetition(lane, first->second, at)));
-    }
-  }
 }
 
 /// Throws Error for the first problem of a step. Its remedy is for authors of schedules; a

@@ -88,5 +88,35 @@ TEST(OpenChunks, AreExcludedByMessagesThatReachNoSecondChunk) {
   EXPECT_TRUE(is_open({kEqualFirst, kEqualLast}, {{0, "forward-send", 10'000}}));
 }
 
+/// The first fault of two ranks in one file, the last of which sends the result of every forward.
+/// The numbers of ops count calls.
+std::string first_fault_of(const std::vector<std::string>& orders) {
+  Events events;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string place = R"("step":0,"pp_rank":)" + std::to_string(rank);
+    std::array<int, 2> calls{};
+    int start = 10'000 * rank;
+    for (const char kind : orders[static_cast<std::size_t>(rank)]) {
+      const bool is_forward = kind == 'F';
+      const int call = calls[is_forward ? 0 : 1]++;
+      events.slice(is_forward ? "forward-compute" : "backward-compute", rank, 0, start, 10'000,
+                   place + R"(,"microbatch":)" + std::to_string(call));
+      start += 10'000;
+      if (is_forward && rank == 1) events.slice("forward-send", rank, 1, start, 100, place);
+    }
+  }
+  const traces::AssembledSteps steps =
+      traces::assemble_steps(traces::parse_trace({"t.json", events.list()}));
+  return steps.remarks.faults.empty() ? "" : steps.remarks.faults.front();
+}
+
+// With two stages per rank, the second rank sends results of its first stage to the first rank.
+TEST(OpenChunks, AreSaidWithoutARankThatReceivesFromTheLast) {
+  const std::string open = first_fault_of({"FFFFFFFBFBBBBBBB", "FFFFFBFBFBFBBBBB"});
+  EXPECT_NE(open.find("as with several stages per rank"), std::string::npos) << open;
+  const std::string missing = first_fault_of({"FFBFBFBB", "FBFBFBFB"});
+  EXPECT_NE(missing.find("stage 2, which no trace runs"), std::string::npos) << missing;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -223,7 +223,7 @@ RankedTrace rank_recorders(ObservedTrace trace) {
   }
   if (std::optional<std::string> open = describe_open_chunks(ranks, {are_on_one_host(trace)})) {
     trace.remarks.faults.push_back(*std::move(open));
-    return {std::move(trace), true};
+    return {std::move(trace), true, true};
   }
   if (differ) trace = note_missing_last_ranks(std::move(trace), warmups);
   return {note_messages_beyond_ends(std::move(trace)), true};

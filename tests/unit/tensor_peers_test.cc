@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/error.h"
 #include "tests/support/chrome_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
@@ -146,17 +147,39 @@ TEST(TensorPeers, OfTheSameStagesRunInStep) {
   expect_two_replicas(read(run_stages(300)));
 }
 
-TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
+/// Two ranks of two peers each, in a file for each; `key` states which of the peers one is.
+traces::ObservedTrace read_files(const std::string& key, int late) {
   traces::ObservedTrace trace;
   for (int pp = 0; pp < 2; ++pp)
     for (int peer = 0; peer < 2; ++peer) {
       Events events;
-      add_rank(events, {0, 0, R"(,"pp_rank":)" + text(pp) + R"(,"tp_rank":)" + text(peer)}, pp,
-               5 * peer);
+      add_rank(events, {0, 0, R"(,"pp_rank":)" + text(pp) + ",\"" + key + "\":" + text(peer)}, pp,
+               late * peer);
       const std::string list = events.list();
       traces::append(trace, traces::parse_trace({text(2 * pp + peer) + ".json", list}));
     }
-  expect_one_pipeline(traces::assemble_steps(std::move(trace)));
+  return trace;
+}
+
+// Those of a simulated job run their ops at the same time to the nanosecond.
+TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
+  for (const int late : {0, 5})
+    expect_one_pipeline(traces::assemble_steps(read_files("tp_rank", late)));
+}
+
+TEST(TensorPeers, InFilesThatStateReplicasAreReplicas) {
+  for (const int late : {0, 300})
+    expect_two_replicas(traces::assemble_steps(read_files("dp_rank", late)));
+}
+
+// A file that is given twice has the times of the first, and states the same place.
+TEST(TensorPeers, InOneFileThatIsGivenTwiceAreRefused) {
+  Events events;
+  add_rank(events, {0, 0, R"(,"pp_rank":0,"tp_rank":0)"}, 0, 0);
+  traces::ObservedTrace trace;
+  const std::string list = events.list();
+  traces::append(trace, traces::parse_trace({"a.json", list}));
+  EXPECT_THROW(traces::append(trace, traces::parse_trace({"b.json", list})), Error);
 }
 
 }  // namespace

@@ -142,24 +142,33 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
   return cut;
 }
 
-/// Throws Error for the first problem of a step. Its remedy is for authors of schedules; a
-/// recording is mended by recording again, unless a fault of the trace explains it, such as slices
-/// between the ops that are ops by another name.
+/// Why ops make no whole step, and what to do: authors of schedules correct them, recordings are
+/// made again. Where a fault of the trace explains it, as slices that are ops by another name do,
+/// it is that one.
+std::string explain_problem(const Problem& problem, const ObservedTrace& trace,
+                            const StagesByRank& missing) {
+  if (problem.rank && problem.position && missing.contains(*problem.rank))
+    return fmt::format(
+        "rank {} has no trace, and the times of the others do not show when it ran its ops: their "
+        "clocks may differ",
+        *problem.rank);
+  if (!trace.remarks.faults.empty()) return trace.remarks.faults.front();
+  return "the recording begins or ends within the step, or lacks ops of it or the launches that "
+         "show when they ran; record whole steps";
+}
+
+/// Throws Error for the first problem of a step.
 [[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
-                              const std::string& where) {
+                              const StagesByRank& missing, const std::string& where) {
   const std::vector<std::string>& doubts = trace.remarks.doubts;
-  const std::vector<std::string>& faults = trace.remarks.faults;
-  const std::string cause =
-      faults.empty()
-          ? "the recording begins or ends within the step, or lacks ops of it or the launches that "
-            "show when they ran; record whole steps"
-          : faults.front();
   throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}: {}{}", where,
-                          problem.what, cause, doubts.empty() ? "" : "; " + doubts.front()));
+                          problem.what, explain_problem(problem, trace, missing),
+                          doubts.empty() ? "" : "; " + doubts.front()));
 }
 
 ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
-                       const ObservedTrace& trace, const std::string& where) {
+                       const ObservedTrace& trace, const StagesByRank& missing,
+                       const std::string& where) {
   std::vector<RankOrder> lists;
   for (const std::vector<ObservedOp>& lane : lanes) {
     RankOrder& list = lists.emplace_back();
@@ -171,7 +180,7 @@ ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    refuse_step(invalid->problems[0], trace, where);
+    refuse_step(invalid->problems[0], trace, missing, where);
   return std::get<ValidSchedule>(std::move(validated));
 }
 
@@ -216,7 +225,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
   expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
   CutLanes cut = cut_overlaps(std::move(lanes), where);
-  ValidSchedule schedule = order_of(cut.lanes, trace, where);
+  ValidSchedule schedule = order_of(cut.lanes, trace, missing, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
   draft.step.may_mix_steps = may_mix_steps;
   draft.messages = std::move(ops.messages);

@@ -78,9 +78,8 @@ bool is_excluded_by_times(const OpsOfRanks& steps, bool share_one_clock) {
   for (const Ops& ops : steps) {
     forwards.push_back(select(ops, true));
     backwards.push_back(select(ops, false));
-    may_wait = may_wait || std::any_of(ops.begin(), ops.end(), [](const ObservedOp* op) {
-                 return op->may_hold_waiting;
-               });
+    may_wait = may_wait || std::any_of(ops.begin(), ops.end(),
+                                       [](const ObservedOp* op) { return op->may_hold_waiting; });
   }
   std::reverse(backwards.begin(), backwards.end());
   const auto is_early = [&](const OpsOfRanks& ways) {

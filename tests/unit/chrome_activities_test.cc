@@ -160,6 +160,25 @@ TEST(ChromeActivities, BetweenOpsThatCountAsIdleAreAFault) {
   EXPECT_TRUE(read(with("fused 3", 0), ignored).remarks.faults.empty());
 }
 
+// The same in a file for each rank; the clock of the second is 1000 s ahead.
+TEST(ChromeActivities, BetweenOpsAreAFaultWhateverTheClocksOfFiles) {
+  traces::ObservedTrace trace;
+  for (int rank = 0; rank < 2; ++rank) {
+    Events events;
+    const std::string arguments = op_args(-1) + R"(,"pp_rank":)" + text(rank);
+    for (const int origin : {1000, 2000}) {
+      const int begin = origin + 1'000'000'000 * rank;
+      events.slice("forward", rank, 0, begin + 10 * rank, 10, arguments)
+          .slice("backward", rank, 0, begin + 40 - 20 * rank, 20, arguments);
+      if (rank == 0) events.slice("fused 3", rank, 0, begin + 12, 20);
+    }
+    const std::string list = events.list();
+    traces::append(trace, traces::parse_trace({text(rank) + ".json", list}));
+  }
+  const std::vector<std::string> faults = traces::assemble_steps(std::move(trace)).remarks.faults;
+  EXPECT_TRUE(mentions(faults, "2 slice(s) between the ops, on their threads, take 16.7 % of"));
+}
+
 TEST(ChromeActivities, BetweenOpsOfThreadsNamedAfterRanksAreAFault) {
   const auto faults_with = [](const std::string& name, int start, int duration) {
     Events events;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "traces/measured/other_slices.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -25,6 +26,8 @@ TEST(ChromeEvents, TimesAreExactNanoseconds) {
       {"0.0005", 1},
       {"1e-05", 0},
       {"1.5e3", 1'500'000},
+      {"2300000000000000", 2'300'000'000'000'000'000},
+      {"4000000000000000", std::nullopt},  // the sum of two such times would overflow
       {"9999999999999999999", std::nullopt},
       {"1e300", std::nullopt},
       {"", std::nullopt},
@@ -42,6 +45,29 @@ traces::ChromeEvents read(const std::string& events) {
 std::string bound(const char* phase, const char* name, int at, const std::string& arguments) {
   return std::string(R"({"ph":")") + phase + R"(","name":")" + name + R"(","pid":2,"tid":1,"ts":)" +
          std::to_string(at) + R"(,"args":{)" + arguments + "}}";
+}
+
+static_assert(sizeof(traces::OtherSlice) <= 32);  // a trace may have a hundred million
+
+TEST(ChromeEvents, OfSlicesThatAreNotOpsKeepNamesAndNumbersOnce) {
+  const auto slice = [](const std::string& name, int start, int rank) {
+    return R"({"ph":"X","name":")" + name + R"(","pid":0,"tid":0,"ts":)" + std::to_string(start) +
+           R"(,"dur":2,"args":{"step":4,"pp":)" + std::to_string(rank) + "}}";
+  };
+  const traces::ChromeEvents events =
+      read(slice("logging", 1, 0) + "," + slice("checkpoint", 5, 0) + "," + slice("logging", 9, 1));
+  const traces::OtherSlices& others = events.other_slices;
+  ASSERT_EQ(others.all().size(), 3u);
+  const traces::OtherSlice& last = others.all()[2];
+  EXPECT_EQ(last.name, others.all()[0].name);
+  EXPECT_EQ(others.all()[1].numbers, others.all()[0].numbers);
+  EXPECT_EQ(others.name_of(last), "logging");
+  EXPECT_EQ(others.name_of(others.all()[1]), "checkpoint");
+  EXPECT_EQ(others.numbers_of(last).pp_rank, 1);
+  EXPECT_EQ(others.numbers_of(last).step, 4);
+  EXPECT_EQ(others.numbers_of(last).stage, std::nullopt);
+  EXPECT_EQ(last.start, 9'000);
+  EXPECT_EQ(last.end, 11'000);
 }
 
 // As torch_npu writes them.

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/timeline.h"
@@ -124,6 +126,49 @@ TEST(ChromeReplicas, MayHaveAFileForEachRank) {
       traces::append(trace, parse(events));
     }
   expect_two_replicas(trace);
+}
+
+// Replica 3 has two processes for each rank, so that all replicas are counted.
+TEST(ChromeReplicas, ThatSeveralRanksStateAreCounted) {
+  Events events;
+  for (int process = 0; process < 3; ++process)
+    for (int rank = 0; rank < 2; ++rank)
+      add_rank(events, process, rank, {10 * process + rank, 0},
+               R"("dp":)" + text(process == 0 ? 0 : 3) + R"(,"pp_rank":)" + text(rank));
+  const traces::AssembledSteps read = traces::assemble_steps(parse(events));
+  ASSERT_EQ(read.steps.size(), 3u);
+  for (std::size_t at = 0; at < 3; ++at) EXPECT_EQ(read.steps[at].replica, static_cast<int>(at));
+  const std::vector<std::string>& doubts = read.remarks.doubts;
+  EXPECT_TRUE(std::any_of(doubts.begin(), doubts.end(), [](const std::string& doubt) {
+    return doubt.find("up to 2 ranks state the same rank of the pipeline") != doubt.npos;
+  }));
+}
+
+// F takes 10 us, B 20 us and a message 2 us, on the thread of its rank or on one of its own.
+TEST(ChromeReplicas, HaveTheirOwnMessages) {
+  for (const int apart : {0, 5}) {
+    Events events;
+    for (int replica = 0; replica < 2; ++replica)
+      for (int rank = 0; rank < 2; ++rank) {
+        const auto [pid, tid] = on_threads(replica, rank);
+        const std::string given =
+            R"("step":3,"mb_id":0,"dp":)" + text(replica) + R"(,"pp_rank":)" + text(rank);
+        events.slice("forward-compute", pid, tid, 12 * rank + replica, 10, given)
+            .slice("backward-compute", pid, tid, 44 - 22 * rank + replica, 20, given)
+            .slice(rank == 0 ? "forward-send" : "forward-recv", pid, tid + apart, 10 + replica, 2,
+                   given)
+            .slice(rank == 0 ? "backward-recv" : "backward-send", pid, tid + apart, 42 + replica, 2,
+                   given);
+      }
+    const traces::ObservedTrace trace = parse(events);
+    EXPECT_EQ(trace.recorders.size(), 4u) << apart;
+    const traces::AssembledSteps read = traces::assemble_steps(trace);
+    ASSERT_EQ(read.steps.size(), 2u) << apart;
+    for (const traces::MeasuredStep& step : read.steps) {
+      EXPECT_EQ(step.program.ranks, 2) << apart;
+      EXPECT_EQ(compute_makespan(step.timeline), 64'000) << apart;
+    }
+  }
 }
 
 TEST(ChromeReplicas, WithUnlikeRanksAreRefused) {

@@ -12,7 +12,9 @@
 
 #include "sim/ir/timeline.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/rank_profile.h"
 #include "tests/support/recorded_step.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/incomplete_steps.h"
 
@@ -88,6 +90,33 @@ TEST(CountedSteps, FollowTheTimeOfOtherRanksWhereOneBeganLater) {
   expect_true_steps(slices, {1, 2}, "rank 1 without its first step");
 }
 
+/// Steps of four ranks and one micro-batch: F takes 10 us and B 30 us, so a step takes 160 us. The
+/// next one begins 10 us later, so that the last rank runs B at 40 us and the first at 130 us, next
+/// to which is the last rank's B of the following step.
+std::vector<Slice> make_long_steps(int steps) {
+  std::vector<Slice> slices;
+  for (int step = 0; step < steps; ++step)
+    for (int rank = 0; rank < 4; ++rank) {
+      slices.push_back({std::to_string(rank) + "F0", rank, 170 * step + 10 * rank, 10});
+      slices.push_back({std::to_string(rank) + "B0", rank, 170 * step + 130 - 30 * rank, 30});
+    }
+  return slices;
+}
+
+// Only rank 0, or only rank 3, has all its ops.
+TEST(CountedSteps, FollowThePassOfAMicrobatchThroughTheStages) {
+  for (const std::string kind : {"F0", "B0"})
+    for (const int first : {0, 1}) {
+      std::vector<Slice> slices = make_long_steps(6);
+      for (int rank = first; rank < first + 3; ++rank)
+        slices = without(std::move(slices), std::to_string(rank) + kind, 2);
+      const traces::AssembledSteps found = read(slices);
+      EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{0, 1, 3, 4, 5})) << kind << first;
+      for (const traces::MeasuredStep& step : found.steps)
+        EXPECT_EQ(compute_makespan(step.timeline), 160'000) << kind << first;
+    }
+}
+
 // The format allows events in any order.
 TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
   std::vector<Slice> slices = make_steps(3);
@@ -97,6 +126,39 @@ TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
     return left.duration < right.duration;
   });
   expect_true_steps(slices, {0, 1, 2}, "by duration");
+}
+
+/// Profiles of two ranks with two micro-batches in four steps that nothing marks: F and B take 10
+/// us, so that a step takes 60 us, and the next one begins 40 us later. Rank 0 has lost the forward
+/// of this micro-batch in the second step.
+traces::ObservedTrace run_without_marks(int lost) {
+  traces::ObservedTrace trace;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankProfile profile(rank);
+    const std::string stage = "PP:" + std::to_string(rank);
+    for (int step = 0; step < 4; ++step)
+      for (int microbatch = 0; microbatch < 2; ++microbatch) {
+        const std::string number = std::to_string(microbatch);
+        const int forward = 100 * step + 10 * (rank + microbatch);
+        const int backward = 100 * step + 40 - 10 * (rank - microbatch);
+        if (rank == 1 || step != 1 || microbatch != lost)
+          profile.annotation(stage + "F" + number, forward, 10).call("aten::mm", forward, 10);
+        profile.annotation(stage + "B" + number, backward, 10).gradient(backward, 10);
+      }
+    traces::append(trace, profile.read());
+  }
+  return trace;
+}
+
+TEST(CountedSteps, ALostOpOfAProfileLeavesTheOtherStepsAlone) {
+  for (const int lost : {0, 1}) {
+    const traces::AssembledSteps found = traces::assemble_steps(run_without_marks(lost));
+    EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{0, 2, 3})) << lost;
+    for (const traces::MeasuredStep& step : found.steps) {
+      EXPECT_EQ(compute_makespan(step.timeline), 60'000) << lost;
+      EXPECT_TRUE(step.may_mix_steps);
+    }
+  }
 }
 
 TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {
@@ -112,9 +174,10 @@ TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {
       message(OpKind::kBackward, 20, 30),    message(OpKind::kSendBackward, 30, 31),
       message(OpKind::kRecvForward, 35, 40), message(OpKind::kForward, 40, 50),
       message(OpKind::kBackward, 60, 70),    message(OpKind::kSendBackward, 70, 71)};
-  traces::count_steps(ops, {0, 1, 2, 3, 4, 5});
   std::vector<std::int64_t> steps;
-  for (const traces::ObservedOp& op : ops) steps.push_back(op.step);
+  for (const traces::ObservedOp& op :
+       traces::with_counted_steps(std::move(ops), {0, 1, 2, 3, 4, 5}))
+    steps.push_back(op.step);
   EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 0, 1, 1, 1, 1}));
 }
 

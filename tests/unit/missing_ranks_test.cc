@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/rank_numbers.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -180,6 +183,22 @@ TEST(MissingRanks, OutsideOfThePipelineMayBeReplicas) {
                   R"(,{"pg_desc":"mesh_tp","ranks":[0,4]},{"pg_desc":"mesh_tp","ranks":[1,5]})"
                   R"(,{"pg_desc":"mesh_tp","ranks":[2,6]},{"pg_desc":"mesh_tp","ranks":[3,7]})"),
       "");
+}
+
+// Processes 9 and 8 run the stages of a pipeline, and processes 7 and 6 those of its replica.
+TEST(RankNumbers, FollowTheStagesOfReplicasInProcessesOfAnyOrder) {
+  traces::ObservedTrace trace;
+  for (std::int32_t at = 0; at < 4; ++at) {
+    traces::Recorder& recorder = trace.recorders.emplace_back();
+    recorder.rank = 9 - at;
+    recorder.is_process = true;
+    traces::ObservedOp& observed = trace.ops.emplace_back();
+    observed.op.kind = OpKind::kForward;
+    observed.op.stage = at % 2;
+    observed.recorder = at;
+    observed.replica = at / 2;
+  }
+  EXPECT_EQ(traces::number_ranks(trace).of_recorder, (std::vector<std::int32_t>{0, 1, 0, 1}));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST(ProfileRecordings, PipelinesThatNeverRunTogetherAreNoReplicas) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "1000-0 and 5000-0 are of pipelines that never run at the same time, so they are "
-                 "not data-parallel replicas but two runs; give the traces of one run");
+                 "two runs and not data-parallel replicas; give the traces of one run");
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +53,15 @@ bool says_first_is_shown(const traces::AssembledSteps& read) {
   return false;
 }
 
+/// The part of a note before these words; empty where there is none.
+std::string note_before(const traces::AssembledSteps& read, const std::string& words) {
+  for (const std::string& note : read.remarks.notes)
+    if (const std::size_t at = note.find(words); at != note.npos) return note.substr(0, at);
+  return "";
+}
+
+constexpr const char* kAssumed = " run every op at the same time, so they count as tensor-parallel";
+
 void expect_one_pipeline(const traces::AssembledSteps& read) {
   ASSERT_EQ(read.steps.size(), 1u);
   EXPECT_EQ(read.steps[0].program.ranks, 2);
@@ -93,6 +104,7 @@ TEST(TensorPeers, ThatAreStatedAreShownOnce) {
       };
       const traces::AssembledSteps steps = read(run(describe, 5));
       expect_one_pipeline(steps);
+      EXPECT_EQ(note_before(steps, kAssumed), "");
       EXPECT_TRUE(steps.remarks.doubts.empty()) << steps.remarks.doubts.front();
       EXPECT_FALSE(read(run(describe, 300)).remarks.doubts.empty());
     }
@@ -126,6 +138,7 @@ TEST(TensorPeers, ThatAreNotStatedRunInStep) {
                       (has_rank ? R"(,"rank":)" + text(2 * pp + peer) : std::string())};
     };
     expect_one_pipeline(read(run(describe, 5)));
+    EXPECT_EQ(note_before(read(run(describe, 5)), kAssumed), "ranks of the same args.pp_rank");
     expect_two_replicas(read(run(describe, 300)));
   }
 }
@@ -144,7 +157,74 @@ TEST(TensorPeers, OfTheSameStagesRunInStep) {
     return events;
   };
   expect_one_pipeline(read(run_stages(5)));
+  EXPECT_EQ(note_before(read(run_stages(5)), kAssumed), "ranks (0, 1), (2, 3)");
   expect_two_replicas(read(run_stages(300)));
+}
+
+/// The ops and messages of two ranks of two peers each: F takes 1000 us, B 2000 us and a message
+/// 100 us. Messages lie `apart` threads from the compute ops; only the latter state their rank of
+/// the job, if any does.
+Events run_with_messages(int late, int apart, bool has_rank) {
+  Events events;
+  for (int pp = 0; pp < 2; ++pp)
+    for (int peer = 0; peer < 2; ++peer) {
+      const int tid = 10 * (2 * pp + peer);
+      const int start = peer * late;
+      const std::string given = R"("step":3,"mb_id":0,"pp_rank":)" + text(pp);
+      const std::string ranked =
+          given + (has_rank ? R"(,"rank":)" + text(2 * pp + peer) : std::string());
+      events.slice("forward-compute", 0, tid, 1100 * pp + start, 1000, ranked)
+          .slice("backward-compute", 0, tid, 4200 - 2100 * pp + start, 2000, ranked)
+          .slice(pp == 0 ? "forward-send" : "forward-recv", 0, tid + apart, 1000 + start, 100,
+                 given)
+          .slice(pp == 0 ? "backward-recv" : "backward-send", 0, tid + apart, 4100 + start, 100,
+                 given);
+    }
+  return events;
+}
+
+/// Every send begins where an op of its recorder ends, and every receive ends where one begins.
+void expect_messages_beside_ops(const traces::ObservedTrace& trace) {
+  int messages = 0;
+  for (const traces::ObservedOp& message : trace.ops) {
+    if (!is_message(message.op.kind)) continue;
+    ++messages;
+    const bool is_sent = is_send(message.op.kind);
+    EXPECT_TRUE(std::any_of(
+        trace.ops.begin(), trace.ops.end(),
+        [&](const traces::ObservedOp& observed) {
+          return is_compute(observed.op.kind) && observed.recorder == message.recorder &&
+                 (is_sent ? observed.end == message.start : observed.start == message.end);
+        }))
+        << to_string(message.op) << " at " << message.start;
+  }
+  EXPECT_EQ(messages, 8);
+}
+
+// The threads of messages run no compute op by which they could be told apart.
+TEST(TensorPeers, HaveTheMessagesBesideTheirOps) {
+  for (const int apart : {0, 5})
+    for (const bool has_rank : {false, true}) {
+      SCOPED_TRACE(text(apart) + (has_rank ? " with ranks" : ""));
+      for (const int late : {5, 300})
+        expect_messages_beside_ops(
+            traces::parse_trace({"t.json", run_with_messages(late, apart, has_rank).list()}));
+      const traces::AssembledSteps steps = read(run_with_messages(300, apart, has_rank));
+      expect_two_replicas(steps);
+      EXPECT_EQ(compute_makespan(steps.steps.at(1).timeline), 6'200'000);
+      EXPECT_TRUE(steps.remarks.faults.empty()) << steps.remarks.faults.front();
+    }
+}
+
+// Two stages of a rank run at the same time on two threads.
+TEST(TensorPeers, AreNotThreadsWithAStageEach) {
+  Events events;
+  for (int pp = 0; pp < 2; ++pp)
+    for (const int chunk : {0, 1})
+      events.slice(text(2 * chunk + pp) + "F0", 0, 10 * pp + chunk, 1000 * pp, 1000,
+                   R"("step":3,"pp_rank":)" + text(pp));
+  const std::string list = events.list();
+  EXPECT_EQ(traces::parse_trace({"t.json", list}).recorders.size(), 2u);
 }
 
 /// Two ranks of two peers each, in a file for each; `key` states which of the peers one is.

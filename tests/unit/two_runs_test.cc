@@ -49,9 +49,31 @@ std::string refusal(traces::ObservedTrace trace) {
 
 TEST(TwoRuns, InOneFileAreRefused) {
   const std::string both = refusal(parse("t.json", run_at(0) + "," + run_at(100, 2)));
-  EXPECT_NE(both.find("t.json has pipelines that never run at the same time"), std::string::npos)
-      << both;
+  EXPECT_EQ(both,
+            "t.json: its pipelines never run at the same time, so they are two runs and not "
+            "data-parallel replicas; split the file by run and give one part");
   EXPECT_EQ(refusal(parse("t.json", run_at(0) + "," + run_at(59, 2))), "read");
+}
+
+// The first run has a file of its own besides the one that both share.
+TEST(TwoRuns, InOneOfTheirFilesAreRefused) {
+  traces::ObservedTrace trace;
+  for (const char* file : {"a.json", "b.json", "b.json"})
+    trace.recorders.emplace_back().where = file;
+  for (std::int32_t at = 0; at < 3; ++at) {
+    traces::ObservedOp& observed = trace.ops.emplace_back();
+    observed.recorder = at;
+    observed.replica = at / 2;
+    observed.start = 100 * observed.replica;
+    observed.end = observed.start + 10;
+  }
+  try {
+    traces::expect_replicas_together(trace);
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("b.json: its pipelines never run"))
+        << error.what();
+  }
 }
 
 // Replicas that the ops state may have been recorded one after another.

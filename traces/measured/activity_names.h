@@ -1,4 +1,5 @@
-// Reads the purpose of activities from their names, in any spelling.
+// Reads the purpose of activities from the words of their names, in any spelling: get_batch,
+// getBatch, "get batch".
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ bool is_outer_activity(std::string_view name);
 /// Whether it is a message or waiting, which leaves its rank idle: "recv_forward", "wait".
 bool is_message_or_waiting(std::string_view name);
 
-/// The name without its numbers: those of two steps differ in nothing else.
+/// The name without its numbers: those of two steps differ in nothing else, nor do the files of a
+/// job's ranks ("rank3.json.gz").
 std::string without_digits(std::string_view name);
 
 }  // namespace bubblescope::traces

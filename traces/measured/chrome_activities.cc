@@ -22,41 +22,39 @@ std::optional<std::string> text_of(const std::optional<std::int64_t>& number) {
   return std::to_string(*number);
 }
 
-/// Whether a slice lies within months of the ops of its rank, of which there must be some.
-bool lies_near(const ChromeSlice& slice, const std::vector<TimeSpan>& ops) {
-  constexpr Nanos kMaxApart = Nanos{100} * 24 * 3600 * 1'000'000'000;
-  return !ops.empty() && slice.end - ops.front().start < kMaxApart &&
-         ops.front().start - slice.start < kMaxApart;
+/// Whether a slice lies within days of the ops of its rank, of which there must be some.
+bool lies_near(const OtherSlice& slice, const std::vector<TimeSpan>& ops) {
+  return !ops.empty() && lie_within_days(slice.start, ops.front().start) &&
+         lie_within_days(slice.end, ops.front().start);
 }
 
 }  // namespace
 
-std::vector<const ChromeSlice*> list_outer_first(const std::vector<ChromeSlice>& slices) {
-  std::vector<const ChromeSlice*> order;
-  for (const ChromeSlice& slice : slices) order.push_back(&slice);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const ChromeSlice* left, const ChromeSlice* right) {
-                     return std::tuple(left->thread, left->start, -left->end) <
-                            std::tuple(right->thread, right->start, -right->end);
-                   });
+std::vector<OtherSlice> list_outer_first(const OtherSlices& slices) {
+  std::vector<OtherSlice> order = slices.all();
+  std::stable_sort(order.begin(), order.end(), [](const OtherSlice& left, const OtherSlice& right) {
+    return std::tuple(left.thread, left.start, -left.end) <
+           std::tuple(right.thread, right.start, -right.end);
+  });
   return order;
 }
 
-ChromeActivities::Evidence ChromeActivities::evidence_of(const ChromeSlice& slice) const {
-  const ChromeThread& thread = events_.threads[slice.thread];
+ChromeActivities::Evidence ChromeActivities::evidence_of(std::uint32_t thread_index,
+                                                         const SliceNumbers& numbers) const {
+  const ChromeThread& thread = events_.threads[thread_index];
   // In the order of the constants above.
-  Evidence evidence{text_of(slice.pp_rank), text_of(slice.replica), text_of(slice.tensor),
-                    text_of(slice.rank), text_of(slice.stage)};
+  Evidence evidence{text_of(numbers.pp_rank), text_of(numbers.replica), text_of(numbers.tensor),
+                    text_of(numbers.rank), text_of(numbers.stage)};
   const std::optional<NamedNumber> named = find_rank_number(thread.name);
   if (named && (named->is_rank || named->is_device))
     evidence[kThreadName] = thread.process + " " + std::to_string(named->number);
-  evidence[kThread] = std::to_string(slice.thread);
+  evidence[kThread] = std::to_string(thread_index);
   evidence[kProcess] = thread.process;
   return evidence;
 }
 
 void ChromeActivities::add_op(const ChromeSlice& slice, const ObservedOp& op) {
-  const Evidence evidence = evidence_of(slice);
+  const Evidence evidence = evidence_of(slice.thread, numbers_of(slice));
   for (std::size_t at = 0; at < kEvidence; ++at)
     if (evidence[at]) places_[at][*evidence[at]].emplace(op.recorder, op.replica);
   if (is_compute(op.op.kind)) ops_[op.recorder].push_back({op.start, op.end});
@@ -86,15 +84,12 @@ std::optional<ChromeActivities::Place> ChromeActivities::find_place(
 }
 
 /// A collective on a thread of its own may last longer than the ops beside it.
-bool ChromeActivities::contains_ops(const ChromeSlice& slice, const Known& known) {
+bool ChromeActivities::contains_ops(const OtherSlice& slice, const Known& known) {
   if (!is_sorted_) {
-    for (auto& [_, spans] : ops_)
-      std::sort(spans.begin(), spans.end(), [](const TimeSpan& left, const TimeSpan& right) {
-        return left.start < right.start;
-      });
+    for (auto& [_, spans] : ops_) sort_by_start(spans);
     is_sorted_ = true;
   }
-  if (!known.shares_thread && is_outer_activity(slice.name)) return false;
+  if (!known.shares_thread && purpose_of(slice).is_outer) return false;
   const std::vector<TimeSpan>& spans = ops_[known.place->first];
   const auto first =
       std::lower_bound(spans.begin(), spans.end(), slice.start,
@@ -102,27 +97,34 @@ bool ChromeActivities::contains_ops(const ChromeSlice& slice, const Known& known
   return first != spans.end() && first->end <= slice.end;
 }
 
-const ChromeActivities::Known& ChromeActivities::know(const ChromeSlice& slice) {
-  const Numbers numbers{slice.thread, slice.pp_rank, slice.replica,
-                        slice.tensor, slice.rank,    slice.stage};
-  const auto [known, is_new] = known_.try_emplace(numbers);
+const ChromeActivities::Purpose& ChromeActivities::purpose_of(const OtherSlice& slice) {
+  const auto [known, is_new] = purposes_.try_emplace(slice.name);
   if (!is_new) return known->second;
-  const Evidence evidence = evidence_of(slice);
+  const std::string& name = events_.other_slices.name_of(slice);
+  known->second = {is_outer_activity(name), is_loading_data(name)};
+  return known->second;
+}
+
+const ChromeActivities::Known& ChromeActivities::know(const OtherSlice& slice) {
+  const auto [known, is_new] = known_.try_emplace({slice.thread, slice.numbers});
+  if (!is_new) return known->second;
+  const Evidence evidence = evidence_of(slice.thread, events_.other_slices.numbers_of(slice));
   known->second = {find_place(evidence), places_[kProcess].contains(*evidence[kProcess]),
                    places_[kThread].contains(*evidence[kThread])};
   return known->second;
 }
 
-std::optional<ObservedActivity> ChromeActivities::find(const ChromeSlice& slice) {
+std::optional<ObservedActivity> ChromeActivities::find(const OtherSlice& slice) {
   const Known& known = know(slice);
   const std::optional<Place>& place = known.place;
   if (place) ++placed_;
   if (!place && known.shares_process) ++unplaced_;
   if (!place || contains_ops(slice, known)) return {};
   if (!lies_near(slice, ops_[place->first])) return {};
-  if (last_ != nullptr && last_->thread == slice.thread && slice.end <= last_->end) return {};
-  last_ = &slice;
-  ObservedActivity activity{is_loading_data(slice.name) ? kLoadingData : slice.name,
+  if (last_ && last_->thread == slice.thread && slice.end <= last_->end) return {};
+  last_ = slice;
+  const bool loads_data = purpose_of(slice).is_loading_data;
+  ObservedActivity activity{loads_data ? kLoadingData : events_.other_slices.name_of(slice),
                             place->first,
                             place->second,
                             0,

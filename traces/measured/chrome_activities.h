@@ -1,8 +1,7 @@
 // Slices of a Chrome trace that are not ops, on the ranks that they belong to:
 //
 //   |0B6|   |0B7||grads-reduce-scatter||optimizer|   work around the ops, in no op of its own
-//   |--------------- train_step ----------------|    a slice around ops, which is no work of its
-//   own
+//   |--------------- train_step ----------------|    a slice around ops: not work
 #pragma once
 
 #include <array>
@@ -12,17 +11,19 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
+#include "traces/measured/other_slices.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
-/// Slices by thread and start, those that contain others first.
-std::vector<const ChromeSlice*> list_outer_first(const std::vector<ChromeSlice>& slices);
+/// By thread and start, those that contain others first.
+std::vector<OtherSlice> list_outer_first(const OtherSlices& slices);
 
 /// Knows the ops of a trace, to which its other slices are compared.
 class ChromeActivities {
@@ -35,10 +36,10 @@ class ChromeActivities {
   /// The activity that a slice is, without a step. Its rank is that of the ops with the same
   /// arguments, thread or process. nullopt where several ranks or none have these, and where the
   /// slice contains ops of its rank, or lies within the activity that was found last.
-  std::optional<ObservedActivity> find(const ChromeSlice& slice);
+  std::optional<ObservedActivity> find(const OtherSlice& slice);
 
   /// Whether the thread of a slice runs ops.
-  bool shares_thread(const ChromeSlice& slice) { return know(slice).shares_thread; }
+  bool shares_thread(const OtherSlice& slice) { return know(slice).shares_thread; }
 
   /// Whether slices were left without a rank, and none has one.
   bool lack_ranks() const { return unplaced_ > 0 && placed_ == 0; }
@@ -50,25 +51,32 @@ class ChromeActivities {
   static constexpr std::size_t kEvidence = 8;
   using Evidence = std::array<std::optional<std::string>, kEvidence>;
 
-  /// Slices with the same numbers, of which the thread is the first, have the same place.
-  using Numbers = std::array<std::optional<std::int64_t>, 6>;
+  /// Slices of one thread with the same numbers have the same place.
+  using Origin = std::pair<std::uint32_t, std::uint32_t>;  ///< thread, OtherSlice::numbers
   struct Known {
     std::optional<Place> place;
     bool shares_process = false;  ///< with ops
     bool shares_thread = false;
   };
+  /// By a name.
+  struct Purpose {
+    bool is_outer = false;
+    bool is_loading_data = false;
+  };
 
-  Evidence evidence_of(const ChromeSlice& slice) const;
+  Evidence evidence_of(std::uint32_t thread, const SliceNumbers& numbers) const;
   std::optional<Place> find_place(const Evidence& evidence) const;
-  const Known& know(const ChromeSlice& slice);
-  bool contains_ops(const ChromeSlice& slice, const Known& known);
+  const Known& know(const OtherSlice& slice);
+  const Purpose& purpose_of(const OtherSlice& slice);
+  bool contains_ops(const OtherSlice& slice, const Known& known);
 
   const ChromeEvents& events_;
   std::array<std::map<std::string, Places>, kEvidence> places_;
-  std::map<Numbers, Known> known_;
-  std::map<std::int32_t, std::vector<TimeSpan>> ops_;  ///< by recorder
+  std::map<Origin, Known> known_;
+  std::unordered_map<std::uint32_t, Purpose> purposes_;  ///< by OtherSlice::name
+  std::map<std::int32_t, std::vector<TimeSpan>> ops_;    ///< by recorder
   bool is_sorted_ = false;
-  const ChromeSlice* last_ = nullptr;  ///< that was found
+  std::optional<OtherSlice> last_;  ///< that was found
   std::int64_t placed_ = 0;
   std::int64_t unplaced_ = 0;
 };

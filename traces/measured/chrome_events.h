@@ -15,34 +15,14 @@
 #include <vector>
 
 #include "sim/ir/units.h"
+#include "traces/measured/chrome_slice.h"
 #include "traces/measured/name_rules.h"
-#include "traces/measured/op_names.h"
+#include "traces/measured/other_slices.h"
 #include "traces/measured/profiled_event.h"
 #include "traces/measured/running_numbers.h"
 #include "traces/measured/seen_names.h"
 
 namespace bubblescope::traces {
-
-/// A complete event ("X"), or a begin with its end ("B", "E").
-struct ChromeSlice {
-  std::string name;
-  std::string category;
-  std::uint32_t thread = 0;  ///< index into ChromeEvents::threads
-  Nanos start = 0;
-  Nanos end = 0;
-  std::string op;                           ///< args.op, which our own traces have
-  std::optional<std::int64_t> number;       ///< args["Ev Idx"], see RunningNumbers
-  std::optional<std::int64_t> step;         ///< args.step, or args.iteration
-  std::optional<std::int64_t> microbatch;   ///< args.mb_id, args.microbatch and the like
-  std::optional<std::int64_t> chunk;        ///< args.model_chunk, or args.chunk
-  std::optional<std::int64_t> stage;        ///< args.stage
-  std::optional<std::int64_t> pp_rank;      ///< args.pp_rank, or args.pp
-  std::optional<std::int64_t> rank;         ///< args.rank
-  std::optional<std::int64_t> replica;      ///< args.dp_rank, args.replica and the like
-  std::optional<std::int64_t> tensor;       ///< args.tp_rank, args.tp and the like
-  std::vector<std::string> arguments = {};  ///< those that rules use, in their order
-  std::optional<NamedOp> ruled = {};        ///< by a rule that needs more than the name
-};
 
 struct ChromeThread {
   std::string process;  ///< the pid, a number or a text
@@ -78,8 +58,8 @@ struct ChromeEvents {
   std::optional<std::int64_t> world_size;
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
-  std::vector<ChromeSlice> parts;         ///< annotations such as attn(F)
-  std::vector<ChromeSlice> other_slices;  ///< not ops, nor in a profile of PyTorch, nor ignored
+  std::vector<ChromeSlice> parts;  ///< annotations such as attn(F)
+  OtherSlices other_slices;        ///< not ops, nor in a profile of PyTorch, nor ignored
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo

@@ -1,7 +1,7 @@
 // Combines names with arguments.
 #include "traces/measured/chrome_ops.h"
 
-#include <cstddef>
+#include <utility>
 
 #include "traces/schedules/cell.h"
 
@@ -42,22 +42,18 @@ std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names) {
   return named;
 }
 
-std::vector<std::optional<NamedOp>> find_ops(ChromeEvents& events, NameMatcher& names) {
-  std::vector<std::optional<NamedOp>> found;
-  for (const ChromeSlice& slice : events.slices) found.push_back(find_op(slice, names));
+FoundOps find_ops(const std::vector<ChromeSlice>& slices, NameMatcher& names) {
+  FoundOps found;
+  for (const ChromeSlice& slice : slices) found.ops.push_back(find_op(slice, names));
   std::size_t backwards = 0;
-  std::size_t weights = 0;
-  for (std::size_t at = 0; at < found.size(); ++at) {
-    backwards += found[at] && gives_input_grad(found[at]->op.kind) ? 1 : 0;
-    weights += is_by_word(events.slices[at], found[at], OpKind::kWeightGrad) ? 1 : 0;
+  std::vector<std::size_t> weights;
+  for (std::size_t at = 0; at < slices.size(); ++at) {
+    backwards += found.ops[at] && gives_input_grad(found.ops[at]->op.kind) ? 1 : 0;
+    if (is_by_word(slices[at], found.ops[at], OpKind::kWeightGrad)) weights.push_back(at);
   }
-  if (4 * weights >= 3 * backwards) return found;
-  for (std::size_t at = 0; at < found.size(); ++at) {
-    const ChromeSlice& slice = events.slices[at];
-    if (!is_by_word(slice, found[at], OpKind::kWeightGrad)) continue;
-    events.other_slices.push_back(slice);
-    found[at].reset();
-  }
+  if (4 * weights.size() >= 3 * backwards) return found;
+  for (const std::size_t at : weights) found.ops[at].reset();
+  found.not_ops = std::move(weights);
   return found;
 }
 

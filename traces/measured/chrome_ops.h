@@ -1,10 +1,11 @@
 // Finds the ops that the slices of a Chrome trace state.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
-#include "traces/measured/chrome_events.h"
+#include "traces/measured/chrome_slice.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/op_names.h"
 
@@ -14,9 +15,15 @@ namespace bubblescope::traces {
 /// as Megatron's `forward` with args.microbatch; nullopt where it states none.
 std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names);
 
-/// The ops of all slices, in their order. If words such as "dw" name much fewer weight gradients
-/// than there are backwards, these compute the gradients of weights as well, or not all of it is
-/// recorded: then what the words name is no op, and a copy of it is among the other slices.
-std::vector<std::optional<NamedOp>> find_ops(ChromeEvents& events, NameMatcher& names);
+/// The slices that are ops.
+struct FoundOps {
+  std::vector<std::optional<NamedOp>> ops;  ///< [slice]
+  std::vector<std::size_t> not_ops = {};    ///< slices that are named like ops
+};
+
+/// The ops of all slices. If words such as "dw" name much fewer weight gradients than there are
+/// backwards, these compute the gradients of weights as well, or not all of it is recorded: then
+/// what the words name is no op.
+FoundOps find_ops(const std::vector<ChromeSlice>& slices, NameMatcher& names);
 
 }  // namespace bubblescope::traces

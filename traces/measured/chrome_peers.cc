@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -16,31 +17,44 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The tensor-parallel rank that an op states, or else all others of its thread.
-class StatedTensors {
+/// A number that an op states, or else all others of its thread. Compute ops come first: a message
+/// may state the rank of its peer.
+class StatedNumbers {
  public:
-  explicit StatedTensors(const std::vector<ChromeOp>& ops) {
+  using Number = std::optional<std::int64_t> ChromeSlice::*;
+
+  StatedNumbers(const std::vector<ChromeOp>& ops, Number number) : number_(number) {
+    std::map<std::uint32_t, std::set<std::int64_t>> of_messages;
     for (const ChromeOp& op : ops)
-      if (op.slice->tensor) of_thread_[op.slice->thread].insert(*op.slice->tensor);
+      if (const std::optional<std::int64_t>& stated = op.slice->*number)
+        (is_compute(op.named.op.kind) ? of_thread_ : of_messages)[op.slice->thread].insert(*stated);
+    of_thread_.merge(of_messages);
   }
 
   std::optional<std::int64_t> find(const ChromeSlice& slice) const {
-    if (slice.tensor) return slice.tensor;
+    if (slice.*number_) return slice.*number_;
     const auto found = of_thread_.find(slice.thread);
     if (found == of_thread_.end() || found->second.size() != 1) return {};
     return *found->second.begin();
   }
 
  private:
+  Number number_;
   std::map<std::uint32_t, std::set<std::int64_t>> of_thread_;
 };
 
 /// An op of a place, whatever thread ran it.
-using OpKey = std::tuple<OpKind, std::int64_t, std::int64_t, std::int64_t, std::int32_t>;
+using OpKey =
+    std::tuple<OpKind, std::int32_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>;
 
 OpKey key_of(const ChromeOp& op, std::int64_t microbatch) {
-  return {op.named.op.kind, microbatch, op.slice->step.value_or(-1),
-          op.slice->chunk.value_or(op.named.chunk.value_or(0)), op.named.op.slice};
+  const Op& named = op.named.op;
+  return {named.kind,
+          op.named.has_stage ? named.stage : -1,
+          microbatch,
+          op.slice->step.value_or(-1),
+          op.slice->chunk.value_or(op.named.chunk.value_or(0)),
+          named.slice};
 }
 
 std::int64_t microbatch_of(const ChromeOp& op) {
@@ -66,6 +80,61 @@ bool repeat_ops(const std::vector<const ChromeOp*>& ops) {
   return false;
 }
 
+/// From a time to the one next to it, before or after, of `times` in order.
+Nanos find_distance(const std::vector<Nanos>& times, Nanos wanted) {
+  Nanos distance = std::numeric_limits<Nanos>::max();
+  const auto after = std::lower_bound(times.begin(), times.end(), wanted);
+  if (after != times.end()) distance = *after - wanted;
+  if (after != times.begin()) distance = std::min(distance, wanted - *std::prev(after));
+  return distance;
+}
+
+/// The peers of a place by their compute ops, beside which their messages lie.
+class PeersOfPlace {
+ public:
+  void add(const ChromeSlice& slice, const Peer& peer) {
+    of_thread_[slice.thread].insert(peer);
+    Times& times = times_[peer];
+    times.starts.push_back(slice.start);
+    times.ends.push_back(slice.end);
+  }
+
+  void sort_times() {
+    for (auto& [_, times] : times_) {
+      std::sort(times.starts.begin(), times.starts.end());
+      std::sort(times.ends.begin(), times.ends.end());
+    }
+  }
+
+  bool has(const Peer& peer) const { return times_.contains(peer); }
+
+  /// The only peer that computes on the thread of a message. Else the peer with the op that ends
+  /// next to the start of a send, or starts next to the end of a receive.
+  Peer find(const ChromeOp& message) const {
+    const ChromeSlice& slice = *message.slice;
+    const auto own = of_thread_.find(slice.thread);
+    if (own != of_thread_.end() && own->second.size() == 1) return *own->second.begin();
+    const bool is_sent = is_send(message.named.op.kind);
+    const auto distance = [&](const Times& times) {
+      return is_sent ? find_distance(times.ends, slice.start)
+                     : find_distance(times.starts, slice.end);
+    };
+    return std::min_element(times_.begin(), times_.end(),
+                            [&](const auto& left, const auto& right) {
+                              return distance(left.second) < distance(right.second);
+                            })
+        ->first;
+  }
+
+ private:
+  struct Times {
+    std::vector<Nanos> starts;
+    std::vector<Nanos> ends;
+  };
+  std::map<std::uint32_t, std::set<Peer>> of_thread_;
+  std::map<Peer, Times> times_;
+};
+
 using Spans = std::vector<TimeSpan>;
 
 /// The spans of every recorder's compute ops, by start.
@@ -75,9 +144,7 @@ std::vector<Spans> list_spans(const ChromeRanks& ranks, const std::vector<Chrome
     if (is_compute(ops[at].named.op.kind))
       spans[static_cast<std::size_t>(ranks.recorder_of[at])].push_back(
           {ops[at].slice->start, ops[at].slice->end});
-  for (Spans& own : spans)
-    std::sort(own.begin(), own.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  for (Spans& own : spans) sort_by_start(own);
   return spans;
 }
 
@@ -100,34 +167,36 @@ bool number_those_in_step(ChromeRanks& ranks, const std::vector<Spans>& spans,
 
 std::vector<Peer> find_peers(const std::vector<ChromeOp>& ops,
                              const std::vector<PeerPlace>& places) {
-  const StatedTensors tensors(ops);
+  const StatedNumbers tensors(ops, &ChromeSlice::tensor);
+  const StatedNumbers ranks(ops, &ChromeSlice::rank);
   std::vector<Peer> peers;
   std::map<PeerPlace, std::vector<const ChromeOp*>> computes;
-  std::map<PeerPlace, std::set<Peer>> known;
+  std::map<PeerPlace, std::set<Peer>> stated;
   for (std::size_t at = 0; at < ops.size(); ++at) {
     const ChromeSlice& slice = *ops[at].slice;
-    peers.push_back({tensors.find(slice).value_or(0), slice.rank.value_or(0), 0});
+    peers.push_back(Peer{tensors.find(slice), ranks.find(slice), std::nullopt});
     if (!is_compute(ops[at].named.op.kind)) continue;
     computes[places[at]].push_back(&ops[at]);
-    known[places[at]].insert(peers.back());
+    stated[places[at]].insert(peers.back());
   }
   std::set<PeerPlace> by_thread;
   for (const auto& [place, own] : computes)
-    if (known.at(place).size() == 1 && repeat_ops(own)) by_thread.insert(place);
+    if (stated.at(place).size() == 1 && repeat_ops(own)) by_thread.insert(place);
+  std::map<PeerPlace, PeersOfPlace> known;
   for (std::size_t at = 0; at < ops.size(); ++at) {
-    const auto own = known.find(places[at]);
-    if (own == known.end()) continue;
-    if (by_thread.contains(places[at]))
-      peers[at][2] = ops[at].slice->thread;
-    else if (!own->second.contains(peers[at]))
-      peers[at] = *own->second.begin();  // a message, which may state its peer's rank
+    if (by_thread.contains(places[at])) peers[at][2] = ops[at].slice->thread;
+    if (is_compute(ops[at].named.op.kind)) known[places[at]].add(*ops[at].slice, peers[at]);
   }
+  for (auto& [_, of_place] : known) of_place.sort_times();
+  for (std::size_t at = 0; at < ops.size(); ++at)
+    if (const auto own = known.find(places[at]); own != known.end() && !own->second.has(peers[at]))
+      peers[at] = own->second.find(ops[at]);  // a message, which may state its peer's rank
   return peers;
 }
 
 ChromeRanks number_tensor_peers(ChromeRanks ranks, const std::vector<ChromeOp>& ops,
                                 const std::vector<std::vector<std::int32_t>>& recorders) {
-  const StatedTensors tensors(ops);
+  const StatedNumbers tensors(ops, &ChromeSlice::tensor);
   bool are_stated = true;
   std::vector<std::optional<std::int32_t>> stated(ranks.recorders.size());
   for (std::size_t at = 0; at < ops.size(); ++at) {
@@ -149,7 +218,9 @@ ChromeRanks number_tensor_peers(ChromeRanks ranks, const std::vector<ChromeOp>& 
   bool any_in_step = false;
   for (const std::vector<std::int32_t>& of_place : recorders)
     any_in_step = number_those_in_step(ranks, spans, of_place) || any_in_step;
-  if (!any_in_step)
+  if (any_in_step)
+    ranks.remarks.notes.push_back(describe_assumed_peers("ranks of the same args.pp_rank"));
+  else
     for (Recorder& recorder : ranks.recorders) recorder.tensor.reset();
   return ranks;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +17,12 @@ namespace bubblescope::traces {
 using PeerPlace = std::pair<std::int64_t, std::string>;
 
 /// The numbers by which peers differ: a place in the tensor-parallel group, a rank of the job and a
-/// thread; 0 where these say nothing.
-using Peer = std::array<std::int64_t, 3>;
+/// thread; nothing where these do not tell them apart.
+using Peer = std::array<std::optional<std::int64_t>, 3>;
 
-/// The peer that ran each op. Threads are peers where two run the same op at the same time.
+/// The peer that ran each op. Threads are peers where two run the same op at the same time. A
+/// message that states none is of the peer that computes on its thread, or else just before it is
+/// sent or after it is received.
 /// [op], as `places`.
 std::vector<Peer> find_peers(const std::vector<ChromeOp>& ops,
                              const std::vector<PeerPlace>& places);

@@ -151,13 +151,20 @@ std::map<std::int32_t, RankedReplica> rank_replicas(const ChromeEvents& events,
   return ranked;
 }
 
-/// Joins the recorders of all replicas. Where several processes have the same rank of one, these
-/// are counted as replicas as well.
+/// Joins the recorders of all replicas. Where several peers have the same rank of one, these are
+/// counted as replicas as well.
 ChromeRanks join_replicas(std::map<std::int32_t, RankedReplica> ranked, std::size_t ops,
                           const std::string& file) {
   std::int32_t peers = 1;
-  for (const auto& [_, replica] : ranked)
-    for (const std::int32_t peer : replica.ranks.replica_of) peers = std::max(peers, peer + 1);
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> numbers;  // by replica and peer
+  for (const auto& [number, replica] : ranked)
+    for (const std::int32_t peer : replica.ranks.replica_of) {
+      peers = std::max(peers, peer + 1);
+      numbers.emplace(std::pair(number, peer), number);
+    }
+  std::int32_t next = 0;
+  if (peers > 1)
+    for (auto& [_, number] : numbers) number = next++;
   ChromeRanks joined;
   joined.recorder_of.resize(ops);
   const auto move_all = [](auto& to, auto& from) {
@@ -169,15 +176,15 @@ ChromeRanks join_replicas(std::map<std::int32_t, RankedReplica> ranked, std::siz
     for (std::size_t at = 0; at < replica.ops.size(); ++at)
       joined.recorder_of[replica.ops[at]] = first + own.recorder_of[at];
     for (const std::int32_t peer : own.replica_of)
-      joined.replica_of.push_back(number * peers + peer);
+      joined.replica_of.push_back(numbers.at({number, peer}));
     move_all(joined.recorders, own.recorders);
     move_all(joined.remarks.notes, own.remarks.notes);
     move_all(joined.remarks.doubts, own.remarks.doubts);
   }
   if (peers > 1)
     joined.remarks.doubts.push_back(fmt::format(
-        "{}: up to {} processes state the same rank of the pipeline and the same args.dp_rank: "
-        "each counts as a replica of its own",
+        "{}: up to {} ranks state the same rank of the pipeline and the same args.dp_rank: each "
+        "counts as a replica of its own",
         file, peers));
   return joined;
 }

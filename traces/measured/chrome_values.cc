@@ -17,7 +17,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-constexpr Nanos kMaxTime = std::int64_t{1} << 62;
+/// Limits times and durations alike: with the base of a profile, their sum fits into 64 bits.
+constexpr Nanos kMaxTime = std::int64_t{1} << 61;
 
 bool is_decimal_digit(char letter) { return letter >= '0' && letter <= '9'; }
 

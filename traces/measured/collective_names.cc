@@ -9,6 +9,9 @@
 
 namespace bubblescope::traces {
 
+namespace {
+
+/// The letters of a name, in lower case.
 std::string letters_of(std::string_view name) {
   std::string letters;
   for (const char sign : name)
@@ -16,6 +19,8 @@ std::string letters_of(std::string_view name) {
       letters += static_cast<char>(std::tolower(static_cast<unsigned char>(sign)));
   return letters;
 }
+
+}  // namespace
 
 CollectiveKind classify_collective(std::string_view name) {
   using Word = std::pair<std::string_view, CollectiveKind>;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace bubblescope::traces {
@@ -17,9 +16,6 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kBroadcast,
 };
-
-/// The letters of a name, in lower case.
-std::string letters_of(std::string_view name);
 
 /// By the name of a kernel ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)") or of an annotation
 /// ("gloo:all_reduce").

@@ -17,6 +17,7 @@
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/open_chunks.h"
+#include "traces/measured/ops_in_order.h"
 #include "traces/measured/time_span.h"
 #include "traces/measured/usual_activities.h"
 
@@ -24,22 +25,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-using Ops = std::vector<const ObservedOp*>;
-
-/// The compute ops of every recorder, by start.
-std::vector<Ops> computes_by_recorder(const ObservedTrace& trace) {
-  std::vector<Ops> by_recorder(trace.recorders.size());
-  for (const ObservedOp& observed : trace.ops)
-    if (is_compute(observed.op.kind)) by_recorder[observed.recorder].push_back(&observed);
-  for (Ops& ops : by_recorder)
-    std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
-      return left->start < right->start;
-    });
-  return by_recorder;
-}
-
 /// The numbers of micro-batches after which none is in flight.
-std::set<std::int32_t> find_empty_times(const Ops& ops, const std::string& where) {
+std::set<std::int32_t> find_empty_times(const OpsInOrder& ops, const std::string& where) {
   std::set<std::int32_t> empty;
   std::int32_t forwards = 0;
   std::int32_t backwards = 0;
@@ -75,7 +62,7 @@ std::int32_t last_of(const std::set<std::int32_t>& counts) {
 
 /// The micro-batch counts at which steps end on all recorders.
 std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
-                                         const std::vector<Ops>& by_recorder) {
+                                         const std::vector<OpsInOrder>& by_recorder) {
   std::set<std::int32_t> ends;
   for (std::size_t at = 0; at < by_recorder.size(); ++at) {
     const std::set<std::int32_t> empty = find_empty_times(by_recorder[at], where_of(trace, at));
@@ -96,7 +83,8 @@ std::vector<std::int32_t> find_step_ends(const ObservedTrace& trace,
 }
 
 /// Sorts recorders by their first forwards; false unless each begins after the one before ended.
-bool sort_by_first_forward(const std::vector<Ops>& by_recorder, std::vector<std::size_t>& order) {
+bool sort_by_first_forward(const std::vector<OpsInOrder>& by_recorder,
+                           std::vector<std::size_t>& order) {
   constexpr Nanos kOrderTolerance = 10'000;
   const auto first = [&](std::size_t at) { return by_recorder[at].front(); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
@@ -167,7 +155,7 @@ ObservedTrace place_activities(ObservedTrace trace) {
   if (std::all_of(trace.activities.begin(), trace.activities.end(),
                   [](const ObservedActivity& activity) { return activity.has_step; }))
     return trace;
-  const std::vector<Ops> by_recorder = computes_by_recorder(trace);
+  const std::vector<OpsInOrder> by_recorder = computes_by_recorder(trace);
   std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> steps;  // by recorder
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
@@ -175,7 +163,7 @@ ObservedTrace place_activities(ObservedTrace trace) {
     widen(steps.emplace(std::pair(observed.recorder, observed.step), own).first->second, own);
   }
   for (ObservedActivity& activity : trace.activities) {
-    const Ops& ops = by_recorder[static_cast<std::size_t>(activity.recorder)];
+    const OpsInOrder& ops = by_recorder[static_cast<std::size_t>(activity.recorder)];
     if (activity.has_step || ops.empty()) continue;
     const auto next = std::upper_bound(
         ops.begin(), ops.end(), activity.start,
@@ -198,11 +186,11 @@ RankedTrace rank_recorders(ObservedTrace trace) {
   if (joined.has_assigned) return {note_messages_beyond_ends(std::move(joined.trace)), true};
   trace = take_free_ranks(std::move(joined.trace));
   if (!all_ranks_open(trace)) return {std::move(trace)};
-  const std::vector<Ops> by_recorder = computes_by_recorder(trace);
-  const auto is_empty = [](const Ops& ops) { return ops.empty(); };
+  const std::vector<OpsInOrder> by_recorder = computes_by_recorder(trace);
+  const auto is_empty = [](const OpsInOrder& ops) { return ops.empty(); };
   if (std::any_of(by_recorder.begin(), by_recorder.end(), is_empty)) return {std::move(trace)};
   std::vector<std::int32_t> warmups;
-  for (const Ops& ops : by_recorder) warmups.push_back(count_warmup(ops));
+  for (const OpsInOrder& ops : by_recorder) warmups.push_back(count_warmup(ops));
   std::vector<std::size_t> order(by_recorder.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const bool differ = std::set(warmups.begin(), warmups.end()).size() == warmups.size();

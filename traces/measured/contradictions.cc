@@ -94,8 +94,7 @@ std::vector<std::vector<TimeSpan>> find_outer_by_thread(const ChromeEvents& even
   for (const ProfiledEvent& event : events.profiled)
     if (is_chosen(event.activity)) threads[event.thread].push_back({event.start, event.end});
   for (std::vector<TimeSpan>& thread : threads) {
-    std::sort(thread.begin(), thread.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+    sort_by_start(thread);
     thread = find_outer_spans(thread);
   }
   return threads;
@@ -141,7 +140,7 @@ double share_of_strays(const ChromeEvents& events, const std::vector<std::vector
   return static_cast<double>(stray) / static_cast<double>(inside + stray);
 }
 
-std::vector<OpSpan> sort_by_start(std::vector<OpSpan> ops) {
+std::vector<OpSpan> sort_ops(std::vector<OpSpan> ops) {
   std::stable_sort(ops.begin(), ops.end(), [](const OpSpan& left, const OpSpan& right) {
     return left.span.start < right.span.start;
   });
@@ -239,7 +238,7 @@ std::vector<std::string> find_contradictions(const ChromeEvents& events, const P
                     loose));
   if (ops.spans.empty()) return found;
   const std::vector<TimeSpan> steps = find_steps(ops.spans);
-  const std::vector<OpSpan> sorted = sort_by_start(ops.spans);
+  const std::vector<OpSpan> sorted = sort_ops(ops.spans);
   if (const double stray = share_of_strays(events, host, steps, outline_ops(sorted));
       stray > kMaxStrayTime)
     found.push_back(fmt::format(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -23,12 +24,18 @@ struct Lane {
 
 using Lanes = std::map<std::int32_t, Lane>;  // by recorder
 
-/// When some op ran, on any rank, and in which step.
+/// When some op ran on a stage, and in which step.
 using Runs = std::vector<std::pair<Nanos, std::int64_t>>;
-using RunsOfOps = std::map<std::tuple<OpKind, std::int32_t, std::int16_t>, Runs>;
+using RunsByStage = std::map<std::optional<std::int32_t>, Runs>;  // none where ops do not state it
+using RunsOfOps = std::map<std::tuple<OpKind, std::int32_t, std::int16_t>, RunsByStage>;
 
-std::tuple<OpKind, std::int32_t, std::int16_t> identify(const Op& op) {
-  return {op.kind, op.microbatch, op.slice};
+std::tuple<OpKind, std::int32_t, std::int16_t> identify(const Op& op, OpKind kind) {
+  return {kind, op.microbatch, op.slice};
+}
+
+std::optional<std::int32_t> stage_of(const ObservedOp& observed) {
+  if (observed.chunk) return {};
+  return observed.op.stage;
 }
 
 CountedOp name_op(const ObservedOp& observed) {
@@ -58,6 +65,46 @@ std::int64_t find_nearest(const Runs& runs, Nanos time) {
   return after->second;
 }
 
+/// The step of the last run that begins no later than `time`, or of the first.
+std::int64_t find_last_before(const Runs& runs, Nanos time) {
+  const auto after = std::partition_point(runs.begin(), runs.end(),
+                                          [time](const auto& run) { return run.first <= time; });
+  return after == runs.begin() ? after->second : std::prev(after)->second;
+}
+
+/// The step of the first run that begins no earlier than `time`, or of the last.
+std::int64_t find_first_after(const Runs& runs, Nanos time) {
+  const auto after = std::partition_point(runs.begin(), runs.end(),
+                                          [time](const auto& run) { return run.first < time; });
+  return after == runs.end() ? std::prev(after)->second : after->second;
+}
+
+/// The step of an op by the runs of its micro-batch on other stages; nullopt without any. In a step
+/// a micro-batch passes all stages forward, and then all backward. So a forward follows those of
+/// earlier stages and a backward those of later ones; what is no part of this, such as a weight
+/// gradient, follows all forwards. Where the stages are unknown, the next run in time decides.
+std::optional<std::int64_t> find_step(const ObservedOp& observed, const RunsOfOps& runs) {
+  const OpKind kind = observed.op.kind;
+  const std::optional<std::int32_t> stage = stage_of(observed);
+  const bool is_forward = kind == OpKind::kForward;
+  const bool is_of_pass = is_forward || gives_input_grad(kind);
+  const auto found =
+      runs.find(identify(observed.op, stage && !is_of_pass ? OpKind::kForward : kind));
+  if (found == runs.end()) return {};
+  const RunsByStage& by_stage = found->second;
+  if (by_stage.begin()->first.has_value() != stage.has_value()) return {};
+  if (!stage) return find_nearest(by_stage.begin()->second, observed.start);
+  const auto later = by_stage.upper_bound(stage);
+  if (is_forward)
+    return later == by_stage.begin() ? find_first_after(later->second, observed.start)
+                                     : find_last_before(std::prev(later)->second, observed.start);
+  const auto own_or_later = by_stage.lower_bound(stage);
+  if (own_or_later != by_stage.end()) return find_last_before(own_or_later->second, observed.start);
+  const Runs& earlier = std::prev(own_or_later)->second;
+  return is_of_pass ? find_first_after(earlier, observed.start)
+                    : find_last_before(earlier, observed.start);
+}
+
 /// Gives a message the step of its neighbour among the compute ops.
 void place_message(ObservedOp& message, const std::vector<ObservedOp>& ops,
                    const std::vector<std::size_t>& computes) {
@@ -71,12 +118,15 @@ void place_message(ObservedOp& message, const std::vector<ObservedOp>& ops,
 }
 
 /// Takes the steps of a lane from the runs of the same micro-batches on other ranks; false where
-/// these did not run one of its ops.
+/// these did not run one of its ops, or where its steps would then go back in time.
 bool follow_others(std::vector<ObservedOp>& ops, const Lane& lane, const RunsOfOps& runs) {
-  for (const std::size_t at : lane.computes)
-    if (!runs.contains(identify(ops[at].op))) return false;
-  for (const std::size_t at : lane.computes)
-    ops[at].step = find_nearest(runs.at(identify(ops[at].op)), ops[at].start);
+  std::vector<std::int64_t> steps;
+  for (const std::size_t at : lane.computes) {
+    const std::optional<std::int64_t> step = find_step(ops[at], runs);
+    if (!step || (!steps.empty() && *step < steps.back())) return false;
+    steps.push_back(*step);
+  }
+  for (std::size_t at = 0; at < steps.size(); ++at) ops[lane.computes[at]].step = steps[at];
   return true;
 }
 
@@ -93,8 +143,10 @@ void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
   for (const auto& [_, lane] : lanes)
     if (is_whole(lane))
       for (const std::size_t at : lane.computes)
-        runs[identify(ops[at].op)].emplace_back(ops[at].start, ops[at].step);
-  for (auto& [_, of_op] : runs) std::sort(of_op.begin(), of_op.end());
+        runs[identify(ops[at].op, ops[at].op.kind)][stage_of(ops[at])].emplace_back(ops[at].start,
+                                                                                    ops[at].step);
+  for (auto& [_, by_stage] : runs)
+    for (auto& [stage, of_op] : by_stage) std::sort(of_op.begin(), of_op.end());
   for (const auto& [_, lane] : lanes) {
     const bool follows = !is_whole(lane) && follow_others(ops, lane, runs);
     if (lane.computes.empty() || (lane.counted.are_even && !follows))
@@ -134,7 +186,8 @@ CountedSteps count_steps(const std::vector<CountedOp>& ops) {
   return counted;
 }
 
-void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted) {
+std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
+                                           const std::vector<std::size_t>& counted) {
   std::vector<std::size_t> by_start = counted;
   std::stable_sort(by_start.begin(), by_start.end(), [&](std::size_t left, std::size_t right) {
     return ops[left].start < ops[right].start;
@@ -146,6 +199,7 @@ void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& c
     (is_compute(ops[at].op.kind) ? lane.computes : lane.messages).push_back(at);
   }
   for (auto& [_, lanes] : replicas) count_replica(ops, std::move(lanes));
+  return ops;
 }
 
 }  // namespace bubblescope::traces

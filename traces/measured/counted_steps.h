@@ -3,8 +3,9 @@
 // In order of time, a rank runs 0F0 0B0 0F0 0B0: the n-th time that it runs an op is step n. Where
 // some ops ran more often than others, because the recording lacks one or was cut, or because an
 // evaluation has no backwards, counting each op by itself would shift all that follow by a step.
-// Then the ranks that ran all their ops equally often tell by their times which step an op is of.
-// If there are none, a step begins where an op runs again, or a forward after its backward.
+// Then the ranks that ran all their ops equally often tell by their times which step an op is of: a
+// micro-batch passes the stages one after another. If there are none, or if the steps of a rank
+// would go back in time, a step begins where an op runs again, or a forward after its backward.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,10 @@ struct CountedSteps {
 /// Counts the steps of the ops of one rank, in order of time.
 CountedSteps count_steps(const std::vector<CountedOp>& ops);
 
-/// Counts the steps of those ops of a file, whose ranks share a clock, that `counted` lists by
-/// their sorted indices. A message belongs to the step of the op before it, if it is sent, or else
-/// of the op behind it.
-void count_steps(std::vector<ObservedOp>& ops, const std::vector<std::size_t>& counted);
+/// Ops of a file, whose ranks share a clock, with the steps of those counted that `counted` lists
+/// by their sorted indices. A message belongs to the step of the op before it, if it is sent, or
+/// else of the op behind it.
+std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
+                                           const std::vector<std::size_t>& counted);
 
 }  // namespace bubblescope::traces

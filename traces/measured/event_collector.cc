@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <string_view>
 
 #include "sim/ir/error.h"
@@ -20,8 +19,6 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr std::size_t kMaxKept = 100'000'000;
-constexpr Nanos kNoStart =
-    std::numeric_limits<Nanos>::min();  ///< of a slice that began without one
 
 /// Such events have no thread, and may overlap.
 constexpr const char* kAsynchronous =
@@ -66,9 +63,9 @@ void EventCollector::add(ReadEvent& event) {
 void EventCollector::finish(Nanos base) {
   settle_open_slices();
   for (const auto& [thread, open] : open_)
-    for (const ChromeSlice& slice : open)
-      if (may_matter(slice)) ++found_.left_out["begun and never ended"];
-  if (found_.is_kineto) found_.other_slices.clear();  // those before its first own event
+    for (const OpenSlice& begun : open)
+      if (may_matter(begun.slice)) ++found_.left_out["begun and never ended"];
+  if (found_.is_kineto) found_.other_slices = {};  // those before its first own event
   constexpr Nanos kMaxBase = std::int64_t{1} << 61;
   if (base <= 0 || base > kMaxBase) return;
   const auto shift = [base](auto& events) {
@@ -79,7 +76,7 @@ void EventCollector::finish(Nanos base) {
   };
   shift(found_.slices);
   shift(found_.parts);
-  shift(found_.other_slices);
+  found_.other_slices.shift(base);
   shift(found_.profiled);
 }
 
@@ -95,12 +92,26 @@ std::uint32_t EventCollector::thread_of(const ReadEvent& event) {
   return last_thread_;
 }
 
-void EventCollector::keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept) {
-  ChromeSlice& slice = event.slice;  // moved last, because errors name it
+void EventCollector::keep_other_slice(ReadEvent& event, OtherPlace place) {
+  ChromeSlice& slice = event.slice;
   slice.thread = thread_of(event);
   slice.start = time_in(event, event.start, "ts");
   slice.end = slice.start + std::max<Nanos>(0, time_in(event, event.duration, "dur"));
-  kept.push_back(std::move(slice));
+  keep_other(slice, place);
+}
+
+void EventCollector::keep_other(const ChromeSlice& slice, OtherPlace place) {
+  switch (place) {
+    case OtherPlace::kNowhere: return;
+    case OtherPlace::kParts:
+      expect_room(found_.parts.size(), "parts of ops");
+      found_.parts.push_back(slice);
+      return;
+    case OtherPlace::kOthers:
+      expect_room(found_.other_slices.all().size(), "slices");
+      found_.other_slices.add(slice);
+      return;
+  }
 }
 
 void EventCollector::record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
@@ -199,15 +210,15 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   }
   if (is_op(slice)) return true;
   count_left_out(slice);
-  if (std::vector<ChromeSlice>* const kept = find_other_place(slice)) kept->push_back(slice);
+  keep_other(slice, find_other_place(slice));
   return false;
 }
 
-/// Where a slice belongs that is not an op; null where none keeps it, as what rules ignore.
-std::vector<ChromeSlice>* EventCollector::find_other_place(const ChromeSlice& slice) {
-  if (names_.find(slice.name).is_ruled) return nullptr;
-  if (slice.category == "user_annotation" && is_part_name(slice.name)) return &found_.parts;
-  return found_.is_kineto ? nullptr : &found_.other_slices;
+/// Nowhere for what rules ignore.
+EventCollector::OtherPlace EventCollector::find_other_place(const ChromeSlice& slice) {
+  if (names_.find(slice.name).is_ruled) return OtherPlace::kNowhere;
+  if (slice.category == "user_annotation" && is_part_name(slice.name)) return OtherPlace::kParts;
+  return found_.is_kineto ? OtherPlace::kNowhere : OtherPlace::kOthers;
 }
 
 void EventCollector::count_left_out(const ChromeSlice& slice) {
@@ -216,10 +227,9 @@ void EventCollector::count_left_out(const ChromeSlice& slice) {
 }
 
 /// Records a slice of two events that is not an op.
-void EventCollector::take_other(ChromeSlice slice, bool is_timed) {
+void EventCollector::take_other(const ChromeSlice& slice, bool is_timed) {
   count_left_out(slice);
-  std::vector<ChromeSlice>* const kept = is_timed ? find_other_place(slice) : nullptr;
-  if (kept != nullptr) kept->push_back(std::move(slice));
+  if (is_timed) keep_other(slice, find_other_place(slice));
 }
 
 void EventCollector::finish_slice(ReadEvent& event) {
@@ -231,8 +241,9 @@ void EventCollector::finish_slice(ReadEvent& event) {
     count_left_out(event.slice);
     // Only ops, and what states its step, need a time.
     const bool is_timed = event.start && event.duration;
-    std::vector<ChromeSlice>* const kept = find_other_place(event.slice);
-    if (kept != nullptr && (is_timed || event.slice.step)) keep_other_slice(event, *kept);
+    const OtherPlace place = find_other_place(event.slice);
+    if (place != OtherPlace::kNowhere && (is_timed || event.slice.step))
+      keep_other_slice(event, place);
     return;
   }
   const Nanos start = time_in(event, event.start, "ts");
@@ -256,31 +267,25 @@ void EventCollector::begin_slice(const ReadEvent& event) {
                     "or is not a trace of a program",
                     file_, kMaxOpen));
   ++open_count_;
-  std::vector<ChromeSlice>& open = open_[thread_of(event)];
-  open.push_back(event.slice);
-  if (event.start)
-    open.back().start = *event.start;
-  else if (may_matter(event.slice))
-    time_in(event, event.start, "ts");
-  else
-    open.back().start = kNoStart;
+  if (may_matter(event.slice)) time_in(event, event.start, "ts");
+  open_[thread_of(event)].push_back({event.slice, event.start});
 }
 
 /// An end without a name ends the slice that began last. Both may have arguments.
 void EventCollector::end_slice(const ReadEvent& event) {
   constexpr std::ptrdiff_t kMaxOverlapping = 64;  // ends that are out of order are near
-  std::vector<ChromeSlice>& open = open_[thread_of(event)];
+  std::vector<OpenSlice>& open = open_[thread_of(event)];
   const std::string& name = event.slice.name;
   const auto last = open.rbegin() + std::min(kMaxOverlapping, std::ssize(open));
-  const auto found = std::find_if(open.rbegin(), last, [&](const ChromeSlice& slice) {
-    return name.empty() || slice.name == name;
+  const auto found = std::find_if(open.rbegin(), last, [&](const OpenSlice& begun) {
+    return name.empty() || begun.slice.name == name;
   });
   if (found == last) return;
-  ChromeSlice slice = std::move(*found);
+  const bool is_timed = found->start && event.start;
+  ChromeSlice slice = std::move(found->slice);
+  slice.start = found->start.value_or(0);
   open.erase(std::next(found).base());
   --open_count_;
-  const bool is_timed = slice.start != kNoStart && event.start;
-  if (slice.start == kNoStart) slice.start = 0;
   slice.end = std::max(slice.start, event.start.value_or(slice.start));
   add_arguments(slice, event.slice);
   slice.thread = thread_of(event);
@@ -291,15 +296,19 @@ void EventCollector::end_slice(const ReadEvent& event) {
   else if (is_open || is_op(slice))
     keep(event, std::move(slice));
   else
-    take_other(std::move(slice), is_timed);
+    take_other(slice, is_timed);
 }
 
 void EventCollector::keep(const ReadEvent& event, ChromeSlice slice) {
-  if (found_.slices.size() == kMaxKept)
-    throw Error(
-        fmt::format("{} has more than {} ops; split it into several files", file_, kMaxKept));
+  expect_room(found_.slices.size(), "ops");
   slice.thread = thread_of(event);
   found_.slices.push_back(std::move(slice));
+}
+
+void EventCollector::expect_room(std::size_t kept, const char* what) const {
+  if (kept == kMaxKept)
+    throw Error(
+        fmt::format("{} has more than {} {}; split it into several files", file_, kMaxKept, what));
 }
 
 Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,

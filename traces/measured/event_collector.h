@@ -1,6 +1,7 @@
 // Collects the events of a Chrome trace that matter, as they are read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,8 +28,18 @@ class EventCollector {
   void finish(Nanos base);
 
  private:
+  /// A slice that has begun.
+  struct OpenSlice {
+    ChromeSlice slice;
+    std::optional<Nanos> start;  ///< none where its event states none
+  };
+
+  /// Where a slice belongs that is not an op.
+  enum class OtherPlace : std::uint8_t { kNowhere, kParts, kOthers };
+
   std::uint32_t thread_of(const ReadEvent& event);
-  void keep_other_slice(ReadEvent& event, std::vector<ChromeSlice>& kept);
+  void keep_other_slice(ReadEvent& event, OtherPlace place);
+  void keep_other(const ChromeSlice& slice, OtherPlace place);
   void record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
                        Nanos duration);
   void add_number(const ReadEvent& event);
@@ -39,13 +50,14 @@ class EventCollector {
   bool may_matter(const ChromeSlice& slice);
   bool take_step(const ReadEvent& event);
   void record_step(const ChromeSlice& slice, std::optional<std::int64_t> number);
-  std::vector<ChromeSlice>* find_other_place(const ChromeSlice& slice);
+  OtherPlace find_other_place(const ChromeSlice& slice);
   void count_left_out(const ChromeSlice& slice);
-  void take_other(ChromeSlice slice, bool is_timed);
+  void take_other(const ChromeSlice& slice, bool is_timed);
   void finish_slice(ReadEvent& event);
   void begin_slice(const ReadEvent& event);
   void end_slice(const ReadEvent& event);
   void keep(const ReadEvent& event, ChromeSlice slice);
+  void expect_room(std::size_t kept, const char* what) const;
   void settle_open_slices();
   bool settle_by_rules(ChromeSlice& slice);
   Nanos time_in(const ReadEvent& event, const std::optional<Nanos>& time, const char* key) const;
@@ -54,7 +66,7 @@ class EventCollector {
   NameMatcher& names_;
   ChromeEvents& found_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> threads_;
-  std::map<std::uint32_t, std::vector<ChromeSlice>> open_;  ///< begun on each thread
+  std::map<std::uint32_t, std::vector<OpenSlice>> open_;  ///< begun on each thread
   std::size_t open_count_ = 0;
   std::uint32_t last_thread_ = 0;
   RunningNumbers* numbers_ = nullptr;  ///< of the process `numbered_`

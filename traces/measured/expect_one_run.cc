@@ -20,16 +20,10 @@
 namespace bubblescope::traces {
 
 void expect_times(const ObservedTrace& trace) {
-  constexpr Nanos kMaxTraceDuration = Nanos{100} * 24 * 3600 * 1'000'000'000;
   if (trace.ops.empty()) return;
   const Nanos origin = trace.ops.front().start;
-  const auto is_within_days = [origin](Nanos time) {
-    Nanos apart = 0;
-    return !__builtin_sub_overflow(time, origin, &apart) && apart <= kMaxTraceDuration &&
-           apart >= -kMaxTraceDuration;
-  };
   for (const ObservedOp& observed : trace.ops)
-    if (!is_within_days(observed.start) || !is_within_days(observed.end))
+    if (!lie_within_days(observed.start, origin) || !lie_within_days(observed.end, origin))
       throw Error(
           fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
                       "correct its times, or leave it out",
@@ -67,9 +61,12 @@ void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
 
 namespace {
 
-constexpr const char* kTwoRuns =
-    "pipelines that never run at the same time, so they are not data-parallel replicas but two "
-    "runs; ";
+[[noreturn]] void refuse_runs_of(const std::string& first, const std::string& second) {
+  throw Error(
+      fmt::format("{} and {} are of pipelines that never run at the same time, so they are two "
+                  "runs and not data-parallel replicas; give the traces of one run",
+                  first, second));
+}
 
 /// Throws Error where replicas on one host never run at the same time.
 void expect_together_on_hosts(const ObservedTrace& trace) {
@@ -90,10 +87,8 @@ void expect_together_on_hosts(const ObservedTrace& trace) {
     const Extent& left = one->second;
     const Extent& right = next->second;
     if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
-    throw Error(fmt::format("{} and {} are of {}give the traces of one run",
-                            trace.recorders[static_cast<std::size_t>(left.recorder)].where,
-                            trace.recorders[static_cast<std::size_t>(right.recorder)].where,
-                            kTwoRuns));
+    refuse_runs_of(trace.recorders[static_cast<std::size_t>(left.recorder)].where,
+                   trace.recorders[static_cast<std::size_t>(right.recorder)].where);
   }
 }
 
@@ -131,14 +126,17 @@ std::string judge_apart(const Run& before, const Run& after) {
   constexpr Nanos kMaxApart = Nanos{60} * 1'000'000'000;  // of clocks that tell the date
   const std::string& first = *before.files.begin();
   const std::string& second = *after.files.begin();
-  const bool are_stated = before.is_stated || after.is_stated;
-  if (!are_stated && after.files.contains(first))
+  std::vector<std::string> shared;
+  std::set_intersection(before.files.begin(), before.files.end(), after.files.begin(),
+                        after.files.end(), std::back_inserter(shared));
+  if (!shared.empty() && !before.is_stated && !after.is_stated)
     throw Error(
-        fmt::format("{} has {}give each run a file of its own, and one of them", first, kTwoRuns));
+        fmt::format("{}: its pipelines never run at the same time, so they are two runs and not "
+                    "data-parallel replicas; split the file by run and give one part",
+                    shared.front()));
   if (is_since_epoch(before.times.start) && is_since_epoch(after.times.start) &&
       after.times.start - before.times.end > kMaxApart)
-    throw Error(
-        fmt::format("{} and {} are of {}give the traces of one run", first, second, kTwoRuns));
+    refuse_runs_of(first, second);
   return fmt::format(
       "replica {} ({}) ends before replica {} ({}) begins: unless their clocks differ, these are "
       "two runs, and what is said of replicas is wrong; give the traces of one run",

@@ -16,6 +16,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/ops_in_order.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/measured/time_span.h"
 
@@ -39,13 +40,11 @@ bool states_place(const Recorder& recorder) { return recorder.rank || recorder.h
 /// The ops of every trace; those without a number are counted in their order.
 std::vector<Traced> collect_traces(const ObservedTrace& trace) {
   std::vector<Traced> traced(trace.recorders.size());
-  std::vector<const ObservedOp*> ordered;
+  OpsInOrder ordered;
   for (const ObservedOp& observed : trace.ops)
     if (observed.op.kind == OpKind::kForward || gives_input_grad(observed.op.kind))
       ordered.push_back(&observed);
-  std::stable_sort(
-      ordered.begin(), ordered.end(),
-      [](const ObservedOp* left, const ObservedOp* right) { return left->start < right->start; });
+  sort_by_start(ordered);
   for (std::size_t at = 0; at < traced.size(); ++at) traced[at].recorder = at;
   std::map<std::tuple<std::int32_t, std::int64_t, bool>, std::int32_t> next;
   for (const ObservedOp* observed : ordered) {

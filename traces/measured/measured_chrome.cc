@@ -76,7 +76,9 @@ class Reader {
             std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
         if (!is_new) first->second = std::min(first->second, places_[at]->tp);
       }
-    named_ = find_ops(events_, names);
+    FoundOps found = find_ops(events_.slices, names);
+    for (const std::size_t at : found.not_ops) events_.other_slices.add(events_.slices[at]);
+    named_ = std::move(found.ops);
     bool names_input_grads = false;  // then a backward beside them is a whole one
     for (const std::optional<NamedOp>& named : named_) {
       splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
@@ -95,7 +97,7 @@ class Reader {
     find_ranks();
     for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
     if (trace_.ops.empty()) refuse();
-    count_steps(trace_.ops, counted_);
+    trace_.ops = with_counted_steps(std::move(trace_.ops), counted_);
     add_activities();
     add_marks();
     note_tensor_ranks();
@@ -141,7 +143,7 @@ class Reader {
 
   void add(const ChromeSlice& slice, const std::optional<NamedOp>& named) {
     if (!named && parse_pair_name(slice.name)) refuse_pair(slice);
-    if (!named || is_tensor_duplicate(slice)) return;
+    if (!named || is_tensor_duplicate(slice.thread)) return;
     ObservedOp observed;
     observed.op = named->op;
     observed.start = slice.start;
@@ -154,7 +156,7 @@ class Reader {
       observed.replica = ranks_.replica_of[ranks_.recorder_of[ranked->second]];
     else if (const auto stated = stated_.find(&slice); stated != stated_.end())
       observed.replica = stated->second;
-    if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice);
+    if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice.chunk);
     if (!named->has_microbatch) number(observed, slice);
     observed.chunk_is_assumed = observed.chunk && !named->chunk && !slice.chunk;
     observed.op.kind = kind_in_trace(*named, splits_backward_);
@@ -175,13 +177,13 @@ class Reader {
 
   /// Adds work that belongs to a step but is not an op, on the ranks that are shown.
   void add_activities() {
-    for (const ChromeSlice& slice : events_.other_slices)
-      if (places_[slice.thread] && slice.step && !is_tensor_duplicate(slice))
+    for (const OtherSlice& slice : events_.other_slices.all())
+      if (states_place(slice) && !is_tensor_duplicate(slice.thread))
         add_activity(activity_of(slice), slice);
-    for (const ChromeSlice* slice : list_outer_first(events_.other_slices)) {
-      if ((places_[slice->thread] && slice->step) || is_tensor_duplicate(*slice)) continue;
-      std::optional<ObservedActivity> activity = activities_.find(*slice);
-      if (activity && find_step(*activity, *slice)) add_activity(*std::move(activity), *slice);
+    for (const OtherSlice& slice : list_outer_first(events_.other_slices)) {
+      if (states_place(slice) || is_tensor_duplicate(slice.thread)) continue;
+      std::optional<ObservedActivity> activity = activities_.find(slice);
+      if (activity && find_step(*activity, slice)) add_activity(*std::move(activity), slice);
     }
     if (activities_.lack_ranks())
       trace_.remarks.doubts.push_back(fmt::format(
@@ -190,24 +192,35 @@ class Reader {
           file_));
   }
 
-  void add_activity(ObservedActivity activity, const ChromeSlice& slice) {
-    if (slice.chunk && *slice.chunk >= 0) activity.chunk = chunk_of(slice);
+  /// Whether the name of its thread states its rank, and an argument its step.
+  bool states_place(const OtherSlice& slice) const {
+    return places_[slice.thread] && events_.other_slices.numbers_of(slice).step;
+  }
+
+  void add_activity(ObservedActivity activity, const OtherSlice& slice) {
+    const std::optional<std::int64_t>& chunk = events_.other_slices.numbers_of(slice).chunk;
+    if (chunk && *chunk >= 0) activity.chunk = chunk_of(chunk);
     trace_.activities.push_back(std::move(activity));
   }
 
-  /// The activity of a thread whose name states its rank, in the step that it states.
-  ObservedActivity activity_of(const ChromeSlice& slice) {
-    const std::string& process = events_.threads[slice.thread].process;
-    ObservedActivity activity{slice.name, recorder_of(slice), replica_(process), *slice.step,
-                              false,      slice.start,        slice.end};
+  /// The activity of a slice that states its rank and its step.
+  ObservedActivity activity_of(const OtherSlice& slice) {
+    ObservedActivity activity{events_.other_slices.name_of(slice),
+                              recorder_of_rank(places_[slice.thread]->pp, -1),
+                              replica_(events_.threads[slice.thread].process),
+                              *events_.other_slices.numbers_of(slice).step,
+                              false,
+                              slice.start,
+                              slice.end};
     activity.runs_between_ops = activities_.shares_thread(slice);
     return activity;
   }
 
   /// Gives an activity its step, in the same way as ops; it follows from the ops around it if
   /// nothing says it. False outside of all steps that are marked.
-  bool find_step(ObservedActivity& activity, const ChromeSlice& slice) {
-    std::optional<std::int64_t> step = states_steps_ ? slice.step : std::nullopt;
+  bool find_step(ObservedActivity& activity, const OtherSlice& slice) {
+    std::optional<std::int64_t> step =
+        states_steps_ ? events_.other_slices.numbers_of(slice).step : std::nullopt;
     if (!step && uses_marks_) {
       step = marks_of(events_.threads[slice.thread].process).step_at(slice.start);
       if (!step) return false;
@@ -251,37 +264,42 @@ class Reader {
   }
 
   /// Tensor-parallel ranks run in lockstep, so the first one represents all.
-  bool is_tensor_duplicate(const ChromeSlice& slice) {
-    const std::optional<PipelinePlace>& place = places_[slice.thread];
+  bool is_tensor_duplicate(std::uint32_t thread) {
+    const std::optional<PipelinePlace>& place = places_[thread];
     if (!place) return false;
     const bool tensor_duplicate =
-        first_tp_.at({events_.threads[slice.thread].process, place->pp}) != place->tp;
+        first_tp_.at({events_.threads[thread].process, place->pp}) != place->tp;
     tensor_duplicate_ = tensor_duplicate_ || tensor_duplicate;
     return tensor_duplicate;
   }
 
   /// By the rank that the thread's name or a rule states, or as find_ranks() did.
-  std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank = {}) {
-    const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (place) rank = place->pp;
-    const std::int32_t found = rank ? 0 : ranks_.recorder_of[ranked_.at(&slice)];
-    const auto stated = stated_.find(&slice);
-    const std::int32_t replica = stated == stated_.end() ? -1 : stated->second;
-    const std::string key =
-        rank ? fmt::format("PP {} of {}", *rank, replica) : fmt::format("{}", found);
+  std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank) {
+    if (const std::optional<PipelinePlace>& place = places_[slice.thread]) rank = place->pp;
+    if (rank) {
+      const auto stated = stated_.find(&slice);
+      return recorder_of_rank(*rank, stated == stated_.end() ? -1 : stated->second);
+    }
+    const std::int32_t found = ranks_.recorder_of[ranked_.at(&slice)];
+    const std::string key = fmt::format("{}", found);
+    if (!recorder_.has(key)) trace_.recorders.push_back(ranks_.recorders[found]);
+    return recorder_(key);
+  }
+
+  /// The replica is below 0 where ops do not state it.
+  std::int32_t recorder_of_rank(std::int32_t rank, std::int32_t replica) {
+    const std::string key = fmt::format("PP {} of {}", rank, replica);
     if (!recorder_.has(key)) {
-      Recorder recorder;
+      Recorder& recorder = trace_.recorders.emplace_back();
       recorder.where = file_;
       recorder.rank = rank;
       recorder.has_replica = replica >= 0;
-      trace_.recorders.push_back(rank ? recorder : ranks_.recorders[found]);
     }
     return recorder_(key);
   }
 
-  static std::int32_t chunk_of(const ChromeSlice& slice) {
-    const std::int64_t chunk = slice.chunk.value_or(0);
-    return static_cast<std::int32_t>(std::clamp<std::int64_t>(chunk, 0, 1023));
+  static std::int32_t chunk_of(const std::optional<std::int64_t>& chunk) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(chunk.value_or(0), 0, 1023));
   }
 
   static void number(ObservedOp& observed, const ChromeSlice& slice) {

@@ -20,6 +20,7 @@
 #include "traces/measured/profile_place.h"
 #include "traces/measured/profile_refusals.h"
 #include "traces/measured/step_marks.h"
+#include "traces/measured/tensor_peers.h"
 
 namespace bubblescope::traces {
 
@@ -88,8 +89,7 @@ ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMat
   const ProfilePlace place = locate_in_job(events, file);
   ObservedTrace trace;
   if (place.is_tensor_peer) {
-    trace.remarks.notes.emplace_back(
-        "of tensor-parallel ranks, which run in lockstep, the first is shown");
+    trace.remarks.notes.emplace_back(kFirstOfTensorRanks);
   } else {
     const ProfiledRank profile{file,
                                events,

@@ -11,10 +11,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-bool starts_earlier(const ProfiledEvent& left, const ProfiledEvent& right) {
-  return left.start < right.start;
-}
-
 /// The calls that post messages and the launches of their kernels, by thread and time.
 std::map<std::uint32_t, std::vector<ProfiledEvent>> find_calls(
     const ChromeEvents& events,
@@ -25,8 +21,7 @@ std::map<std::uint32_t, std::vector<ProfiledEvent>> find_calls(
     const bool launches = event.activity == Activity::kLaunch && kernels.contains(event.number);
     if (posts || launches) calls[event.thread].push_back(event);
   }
-  for (auto& [_, of_thread] : calls)
-    std::stable_sort(of_thread.begin(), of_thread.end(), starts_earlier);
+  for (auto& [_, of_thread] : calls) sort_by_start(of_thread);
   return calls;
 }
 

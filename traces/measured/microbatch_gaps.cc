@@ -56,10 +56,7 @@ class ForwardTimes {
       Forwards& forwards = forwards_[{observed.op.stage, observed.recorder}];
       widen(forwards.emplace(observed.op.microbatch, span).first->second, span);
     }
-    for (auto& [_, spans] : busy_)
-      std::sort(spans.begin(), spans.end(), [](const TimeSpan& left, const TimeSpan& right) {
-        return left.start < right.start;
-      });
+    for (auto& [_, spans] : busy_) sort_by_start(spans);
   }
 
   /// Whether every stage that runs both forwards in this order had the time for `count` between

@@ -61,8 +61,7 @@ NsysMessages::NsysMessages(const NsysRecording& recording, std::int64_t process,
   std::vector<TimeSpan> named;
   for (const TimedCall& call : calls) named.push_back({call.start, call.end});
   for (const OpRange& op : ops) named.push_back(op.host);
-  std::sort(named.begin(), named.end(),
-            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  sort_by_start(named);
   named = find_outer_spans(named);
   for (const CudaCall& launch : launches->second) {
     const auto activity = activities->second.find(launch.correlation);

@@ -130,10 +130,7 @@ class Reader {
                           {thread, time_of(row, 0), row.integer(1).value_or(0),
                            is_kernel_launch(string_of(row.integer(3)))});
                     });
-    for (auto& [process, launches] : recording_.launches)
-      std::stable_sort(
-          launches.begin(), launches.end(),
-          [](const CudaCall& left, const CudaCall& right) { return left.start < right.start; });
+    for (auto& [_, launches] : recording_.launches) sort_by_start(launches);
   }
 
   void read_kernels() {

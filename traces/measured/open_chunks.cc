@@ -25,20 +25,18 @@ constexpr const char* kHintOfNumbered =
     ": then the numbers of ops count calls, not micro-batches; state the chunk of every op "
     "(args.model_chunk), or its stage (args.stage)";
 
-using Ops = std::vector<const ObservedOp*>;
-
 bool is_forward(const ObservedOp* op) { return op->op.kind == OpKind::kForward; }
 
 /// The ops of the first step.
-Ops first_step_of(const Ops& ops) {
-  Ops first;
+OpsInOrder first_step_of(const OpsInOrder& ops) {
+  OpsInOrder first;
   for (const ObservedOp* op : ops)
     if (op->step == ops.front()->step) first.push_back(op);
   return first;
 }
 
-Ops select(const Ops& ops, bool forwards) {
-  Ops selected;
+OpsInOrder select(const OpsInOrder& ops, bool forwards) {
+  OpsInOrder selected;
   for (const ObservedOp* op : ops)
     if (is_forward(op) == forwards) selected.push_back(op);
   return selected;
@@ -46,7 +44,7 @@ Ops select(const Ops& ops, bool forwards) {
 
 /// Whether an op of `rank` begins before the end of the op of `source` that it would need with
 /// several chunks.
-bool begins_too_early(const Ops& rank, const Ops& source, std::size_t ranks) {
+bool begins_too_early(const OpsInOrder& rank, const OpsInOrder& source, std::size_t ranks) {
   for (std::size_t at = ranks; at < rank.size() && at - ranks < source.size(); ++at)
     if (rank[at]->start + kClockTolerance < source[at - ranks]->end) return true;
   return false;
@@ -75,7 +73,7 @@ bool is_excluded_by_times(const OpsOfRanks& steps, bool share_one_clock) {
   OpsOfRanks forwards;
   OpsOfRanks backwards;
   bool may_wait = false;  // then the length of an op is more than it takes
-  for (const Ops& ops : steps) {
+  for (const OpsInOrder& ops : steps) {
     forwards.push_back(select(ops, true));
     backwards.push_back(select(ops, false));
     may_wait = may_wait || std::any_of(ops.begin(), ops.end(),
@@ -135,7 +133,7 @@ std::optional<StepKey> find_fullest_step(const ObservedTrace& trace) {
 
 }  // namespace
 
-std::int32_t count_warmup(const Ops& ops) {
+std::int32_t count_warmup(const OpsInOrder& ops) {
   std::int32_t forwards = 0;
   for (const ObservedOp* observed : ops) {
     if (observed->step != ops.front()->step || gives_input_grad(observed->op.kind)) break;
@@ -149,7 +147,7 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks,
   OpsOfRanks steps;
   std::vector<std::int32_t> warmups;
   bool are_numbered = false;
-  for (const Ops& ops : ranks) {
+  for (const OpsInOrder& ops : ranks) {
     if (std::none_of(ops.begin(), ops.end(),
                      [](const ObservedOp* op) { return op->chunk_is_assumed; }))
       return {};
@@ -160,7 +158,7 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks,
   const std::size_t forwards = select(steps.front(), true).size();
   if (forwards == steps.front().size()) return {};  // no backward shows the order of chunks
   const auto max_warmup = static_cast<std::int32_t>(forwards);
-  const bool run_all_first = std::all_of(steps.begin(), steps.end(), [&](const Ops& ops) {
+  const bool run_all_first = std::all_of(steps.begin(), steps.end(), [&](const OpsInOrder& ops) {
     return ops.size() == 2 * forwards && count_warmup(ops) == max_warmup;
   });
   if (!run_all_first && are_two_apart(warmups, max_warmup))
@@ -179,16 +177,14 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks,
 std::optional<std::string> describe_open_chunks(const ObservedTrace& trace,
                                                 const std::vector<std::int32_t>& rank_of_recorder) {
   const std::optional<StepKey> fullest = find_fullest_step(trace);
-  std::map<std::int32_t, Ops> by_rank;
+  std::map<std::int32_t, OpsInOrder> by_rank;
   for (const ObservedOp& observed : trace.ops)
     if (is_compute(observed.op.kind) && StepKey(observed.replica, observed.step) == fullest)
       by_rank[rank_of_recorder[static_cast<std::size_t>(observed.recorder)]].push_back(&observed);
   if (by_rank.size() < 2) return {};
   OpsOfRanks ranks;
   for (auto& [_, ops] : by_rank) {
-    std::stable_sort(ops.begin(), ops.end(), [](const ObservedOp* left, const ObservedOp* right) {
-      return left->start < right->start;
-    });
+    sort_by_start(ops);
     ranks.push_back(std::move(ops));
   }
   const bool is_one_file = std::all_of(

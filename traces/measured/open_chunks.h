@@ -19,14 +19,15 @@
 #include <vector>
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/ops_in_order.h"
 
 namespace bubblescope::traces {
 
 /// The forwards before the first backward in the first step of a rank's compute ops.
-std::int32_t count_warmup(const std::vector<const ObservedOp*>& ops);
+std::int32_t count_warmup(const OpsInOrder& ops);
 
 /// The compute ops of every rank, by start.
-using OpsOfRanks = std::vector<std::vector<const ObservedOp*>>;
+using OpsOfRanks = std::vector<OpsInOrder>;
 
 /// Evidence on the number of chunks besides the ops of single ranks.
 struct ChunkEvidence {

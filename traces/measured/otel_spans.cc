@@ -24,6 +24,7 @@
 #include "traces/json/json_node.h"
 #include "traces/measured/name_rules.h"
 #include "traces/measured/seen_names.h"
+#include "traces/measured/time_span.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -166,8 +167,7 @@ class SpanReader {
   }
 
   void add(std::vector<Span> spans, OpKind kind, const Process& process, std::int64_t replica) {
-    std::stable_sort(spans.begin(), spans.end(),
-                     [](const Span& left, const Span& right) { return left.start < right.start; });
+    sort_by_start(spans);
     std::int32_t count = 0;
     for (const Span& span : spans) {
       ObservedOp observed;

@@ -16,13 +16,6 @@ constexpr Nanos kMaxWake = 100'000;
 
 bool starts_before(const ProfiledEvent& event, Nanos time) { return event.start < time; }
 
-void sort_by_start(std::vector<ProfiledEvent>& events) {
-  std::stable_sort(events.begin(), events.end(),
-                   [](const ProfiledEvent& left, const ProfiledEvent& right) {
-                     return left.start < right.start;
-                   });
-}
-
 /// The start of the first event in [from, before).
 std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos from,
                                  Nanos before) {

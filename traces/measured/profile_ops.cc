@@ -11,8 +11,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/measured/counted_steps.h"
 #include "traces/measured/profile_refusals.h"
 
 namespace bubblescope::traces {
@@ -132,27 +134,51 @@ std::vector<ObservedOp> join_parts(const std::vector<ObservedOp>& parts) {
   return joined;
 }
 
-/// Counts the steps of ops: by what annotations state, by marks, or else by how often the op ran.
-class StepCounter {
+/// Finds the steps of ops: those that annotations state, or marks.
+class StepFinder {
  public:
-  explicit StepCounter(const StepMarks& marks) : marks_(marks) {}
+  explicit StepFinder(const StepMarks& marks) : marks_(marks) {}
 
-  /// A pair is in the step that the annotation before it states. nullopt between marks.
+  /// A pair is in the step that the annotation before it states. nullopt between marks. Where
+  /// nothing states the step, it is to be counted; the parts of an op on several streams of a
+  /// device then have the same number, by how often each stream ran it.
   std::optional<std::int64_t> find(const NamedSlice& named, const Op& op) {
     if (named.op) stated_ = named.op->step;
     if (stated_) return stated_;
     if (!marks_.marks().empty()) return marks_.step_at(named.slice.start);
-    return occurrences_[{named.slice.thread, to_string(op)}]++;
+    return is_of_device(named.slice) ? parts_[{named.slice.thread, to_string(op)}]++ : 0;
   }
 
-  /// Whether nothing states the step that find() returned last.
-  bool has_counted() const { return !stated_ && marks_.marks().empty(); }
+  /// Whether nothing states the step for which find() was asked last.
+  bool is_to_be_counted() const { return !stated_ && marks_.marks().empty(); }
 
  private:
   const StepMarks& marks_;
   std::optional<std::int64_t> stated_;
-  std::map<std::pair<std::uint32_t, std::string>, std::int64_t> occurrences_;
+  std::map<std::pair<std::uint32_t, std::string>, std::int64_t> parts_;
 };
+
+/// Arrivals and ranges take the steps of their ops, by indices in ProfileOps.
+struct Followers {
+  std::vector<std::size_t> arrivals;     ///< each behind its op
+  std::vector<std::size_t> op_of_range;  ///< [range]
+};
+
+/// Counts the steps that nothing states.
+ProfileOps with_all_steps(ProfileOps found, const Followers& followers) {
+  std::vector<std::size_t> counted;
+  auto arrival = followers.arrivals.begin();
+  for (std::size_t at = 0; at < found.ops.size(); ++at)
+    if (arrival != followers.arrivals.end() && *arrival == at)
+      ++arrival;
+    else if (found.ops[at].step_is_counted)
+      counted.push_back(at);
+  found.ops = with_counted_steps(std::move(found.ops), counted);
+  for (const std::size_t at : followers.arrivals) found.ops[at].step = found.ops[at - 1].step;
+  for (std::size_t at = 0; at < followers.op_of_range.size(); ++at)
+    found.ranges.spans[at].step = found.ops[followers.op_of_range[at]].step;
+  return found;
+}
 
 /// Whether the range of any compute op has the end of a receive: what is received between ops is
 /// then for later ones.
@@ -197,7 +223,8 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
       [](const NamedSlice& named) { return named.op && named.op->op.kind == OpKind::kWeightGrad; });
   const bool waits_within_ops = wait_within_ops(slices, profile.activity);
   ProfileOps found;
-  StepCounter steps(profile.marks);
+  StepFinder steps(profile.marks);
+  Followers followers;
   std::map<std::uint32_t, std::optional<Nanos>> free_from;  // by thread: the end of its last op
   for (const NamedSlice& named : slices) {
     const ChromeSlice& slice = named.slice;
@@ -211,15 +238,17 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
         break;
       }
       op.step = *step;
-      op.step_is_counted = steps.has_counted();
+      op.step_is_counted = steps.is_to_be_counted();
       found.ops.push_back(op);
       if (!is_compute(op.op.kind) || is_of_device(slice)) continue;
-      if (std::exchange(is_first, false))
+      if (std::exchange(is_first, false)) {
+        followers.op_of_range.push_back(found.ops.size() - 1);
         found.ranges.spans.push_back({{slice.start, slice.end},
                                       slice.thread,
                                       slice.number.value_or(kNoNumber),
                                       op.step,
                                       op_class_of(op.op)});
+      }
       if (!op.may_hold_waiting) continue;
       TimeSpan waiting{waited_from, op.start};
       if (named.op) {
@@ -227,11 +256,14 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
           waiting = find_waiting_before(slice, free_from[slice.thread], profile);
         free_from[slice.thread] = slice.end;
       }
-      if (const auto arrival = find_arrival(op, waiting)) found.ops.push_back(*arrival);
+      if (const auto arrival = find_arrival(op, waiting)) {
+        followers.arrivals.push_back(found.ops.size());
+        found.ops.push_back(*arrival);
+      }
     }
   }
   if (!slices.empty() && is_of_device(slices.front().slice)) found.ops = join_parts(found.ops);
-  return found;
+  return with_all_steps(std::move(found), followers);
 }
 
 }  // namespace bubblescope::traces

@@ -1,7 +1,6 @@
 // Collects activities by what launched them.
 #include "traces/measured/profile_outer_activities.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,10 +15,6 @@ namespace bubblescope::traces {
 
 namespace {
 
-bool starts_earlier(const TimeSpan& left, const TimeSpan& right) {
-  return left.start < right.start;
-}
-
 class ActivityFinder {
  public:
   ActivityFinder(const ChromeEvents& events, const StepMarks& marks,
@@ -30,13 +25,13 @@ class ActivityFinder {
         replica_(replica) {
     for (const ObservedOp& op : ops)
       if (is_compute(op.op.kind)) ops_.push_back({op.start, op.end});
-    std::sort(ops_.begin(), ops_.end(), starts_earlier);
+    sort_by_start(ops_);
     for (const ProfiledEvent& event : events.profiled) {
       if (event.activity == Activity::kOptimizer) optimizers_.push_back({event.start, event.end});
       if (event.activity == Activity::kLaunch || event.activity == Activity::kCopyCall)
         launched_at_.emplace(event.number, event.start);
     }
-    std::sort(optimizers_.begin(), optimizers_.end(), starts_earlier);
+    sort_by_start(optimizers_);
   }
 
   std::vector<ObservedActivity> find() && {

@@ -29,17 +29,6 @@ bool has_all(const std::vector<std::int32_t>& numbers) {
   return std::find(numbers.begin(), numbers.end(), kNone) == numbers.end();
 }
 
-/// The ranks that recorders state; kNone where one states none, and for numbers of processes beside
-/// stages, which order ranks better.
-std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
-  const std::vector<std::int32_t> stages = find_first_stages(trace);
-  if (are_of_processes(trace.recorders) && has_all(stages) && are_distinct(stages))
-    return std::vector<std::int32_t>(trace.recorders.size(), kNone);
-  std::vector<std::int32_t> ranks;
-  for (const Recorder& recorder : trace.recorders) ranks.push_back(recorder.rank.value_or(kNone));
-  return ranks;
-}
-
 /// Whether no replica has a stage twice.
 bool differ_within(const std::vector<std::int32_t>& replicas,
                    const std::vector<std::int32_t>& stages) {
@@ -47,6 +36,18 @@ bool differ_within(const std::vector<std::int32_t>& replicas,
   for (std::size_t at = 0; at < stages.size(); ++at)
     if (!seen.emplace(replicas[at], stages[at]).second) return false;
   return true;
+}
+
+/// The ranks that recorders state; kNone where one states none, and for numbers of processes beside
+/// stages, which order ranks better.
+std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
+  const std::vector<std::int32_t> stages = find_first_stages(trace);
+  if (are_of_processes(trace.recorders) && has_all(stages) &&
+      differ_within(find_replicas(trace), stages))
+    return std::vector<std::int32_t>(trace.recorders.size(), kNone);
+  std::vector<std::int32_t> ranks;
+  for (const Recorder& recorder : trace.recorders) ranks.push_back(recorder.rank.value_or(kNone));
+  return ranks;
 }
 
 /// Numbers without gaps. Stages place all traces if only some of them state their rank.

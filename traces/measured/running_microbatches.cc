@@ -5,16 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "traces/measured/ops_in_order.h"
+
 namespace bubblescope::traces {
 
 namespace {
-
-using Ops = std::vector<const ObservedOp*>;
 
 /// Whether all compute ops are numbered ones of a single step that is only counted.
 bool is_one_counted_step(const ObservedTrace& trace) {
@@ -29,19 +28,8 @@ bool has_backwards(const ObservedTrace& trace) {
                      [](const ObservedOp& observed) { return gives_input_grad(observed.op.kind); });
 }
 
-std::map<std::int32_t, Ops> sort_by_recorder(const ObservedTrace& trace) {
-  std::map<std::int32_t, Ops> ops;
-  for (const ObservedOp& observed : trace.ops)
-    if (is_compute(observed.op.kind)) ops[observed.recorder].push_back(&observed);
-  for (auto& [_, own] : ops)
-    std::stable_sort(own.begin(), own.end(), [](const ObservedOp* left, const ObservedOp* right) {
-      return left->start < right->start;
-    });
-  return ops;
-}
-
 /// The micro-batches before whose first op all ops of smaller ones have run on a rank.
-std::set<std::int32_t> find_starts(const Ops& ops) {
+std::set<std::int32_t> find_starts(const OpsInOrder& ops) {
   std::set<std::int32_t> starts;
   std::vector<std::int32_t> smallest_after(ops.size());
   for (std::size_t at = ops.size(); at-- > 0;) {
@@ -57,10 +45,10 @@ std::set<std::int32_t> find_starts(const Ops& ops) {
 }
 
 /// The first micro-batch of every step.
-std::vector<std::int32_t> find_common_starts(const std::map<std::int32_t, Ops>& recorders) {
+std::vector<std::int32_t> find_common_starts(const std::vector<OpsInOrder>& recorders) {
   std::vector<std::int32_t> common;
   bool is_first = true;
-  for (const auto& [_, ops] : recorders) {
+  for (const OpsInOrder& ops : recorders) {
     const std::set<std::int32_t> own = find_starts(ops);
     std::vector<std::int32_t> both;
     if (is_first)
@@ -75,10 +63,10 @@ std::vector<std::int32_t> find_common_starts(const std::map<std::int32_t, Ops>& 
 }
 
 /// The number of micro-batches of every step.
-std::vector<std::size_t> count_microbatches(const std::map<std::int32_t, Ops>& recorders,
+std::vector<std::size_t> count_microbatches(const std::vector<OpsInOrder>& recorders,
                                             const std::vector<std::int32_t>& starts) {
   std::set<std::int32_t> all;
-  for (const auto& [_, ops] : recorders)
+  for (const OpsInOrder& ops : recorders)
     for (const ObservedOp* op : ops) all.insert(op->op.microbatch);
   std::vector<std::size_t> counts;
   for (std::size_t step = 0; step < starts.size(); ++step) {
@@ -102,7 +90,8 @@ bool are_steps(const std::vector<std::size_t>& counts) {
 
 ObservedTrace split_running_microbatches(ObservedTrace trace) {
   if (!is_one_counted_step(trace) || !has_backwards(trace)) return trace;
-  const std::map<std::int32_t, Ops> recorders = sort_by_recorder(trace);
+  std::vector<OpsInOrder> recorders = computes_by_recorder(trace);
+  std::erase_if(recorders, [](const OpsInOrder& ops) { return ops.empty(); });
   if (recorders.size() < 2) return trace;
   const std::vector<std::int32_t> starts = find_common_starts(recorders);
   if (!are_steps(count_microbatches(recorders, starts))) return trace;

@@ -1,16 +1,24 @@
 // Groups recorders by the ops that they ran.
 #include "traces/measured/separate_replicas.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "traces/measured/distinct_numbers.h"
 #include "traces/measured/kept_recorders.h"
+#include "traces/measured/number_ranges.h"
+#include "traces/measured/rank_numbers.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/measured/time_span.h"
 
@@ -33,8 +41,33 @@ std::optional<std::vector<Share>> shares_by_recorder(const ObservedTrace& trace)
   return shares;
 }
 
-bool are_distinct(const std::vector<Share>& shares) {
+bool differ(const std::vector<Share>& shares) {
   return std::set<Share>(shares.begin(), shares.end()).size() == shares.size();
+}
+
+/// Recorders that run in step, the first of which is shown.
+using Groups = std::map<std::size_t, std::vector<std::size_t>>;
+
+/// "ranks (0, 1), (2, 3)", or without numbers where these are not stated.
+std::string name_groups(const Groups& groups, const std::vector<Recorder>& recorders) {
+  constexpr std::size_t kMaxNamed = 8;
+  if (are_of_processes(recorders) ||
+      !are_distinct(recorders, [](const Recorder& one) { return one.rank; }))
+    return "ranks of the same stages";
+  std::vector<std::string> names;
+  for (const auto& [_, group] : groups) {
+    if (group.size() < 2) continue;
+    if (names.size() == kMaxNamed) {
+      names.emplace_back("...");
+      break;
+    }
+    std::set<std::int32_t> ranks;
+    for (const std::size_t at : group) ranks.insert(*recorders[at].rank);
+    NumberRanges ranges;
+    for (const std::int32_t rank : ranks) ranges.add(rank, rank);
+    names.push_back("(" + ranges.text() + ")");
+  }
+  return fmt::format("ranks {}", fmt::join(names, ", "));
 }
 
 /// Keeps the first of the recorders with the same share that run in step, as tensor-parallel ranks
@@ -42,20 +75,24 @@ bool are_distinct(const std::vector<Share>& shares) {
 ObservedTrace without_ranks_in_step(ObservedTrace trace, const std::vector<Share>& shares) {
   const std::vector<std::vector<TimeSpan>> spans = list_spans(trace);
   std::map<Share, std::vector<std::size_t>> kept;
-  std::vector<bool> is_kept;
+  Groups groups;
   for (std::size_t at = 0; at < shares.size(); ++at) {
     std::vector<std::size_t>& others = kept[shares[at]];
-    is_kept.push_back(std::none_of(others.begin(), others.end(), [&](std::size_t other) {
+    const auto first = std::find_if(others.begin(), others.end(), [&](std::size_t other) {
       return run_in_step(spans[other], spans[at], 0);
-    }));
-    if (is_kept.back()) others.push_back(at);
+    });
+    groups[first == others.end() ? at : *first].push_back(at);
+    if (first == others.end()) others.push_back(at);
   }
   const std::size_t count = kept.begin()->second.size();
   const bool are_even = std::all_of(kept.begin(), kept.end(), [count](const auto& of_share) {
     return of_share.second.size() == count;
   });
-  if (!are_even || kept.size() * count == shares.size()) return trace;
+  if (!are_even || groups.size() == shares.size()) return trace;
+  std::vector<bool> is_kept(shares.size(), false);
+  for (const auto& [first, _] : groups) is_kept[first] = true;
   trace.remarks.notes.emplace_back(kFirstOfTensorRanks);
+  trace.remarks.notes.push_back(describe_assumed_peers(name_groups(groups, trace.recorders)));
   return keep_recorders(std::move(trace), is_kept);
 }
 
@@ -119,10 +156,10 @@ ObservedTrace separate_replicas(ObservedTrace trace) {
   const auto knows = [](const Recorder& recorder) { return recorder.has_replica; };
   if (std::any_of(trace.recorders.begin(), trace.recorders.end(), knows)) return trace;
   std::optional<std::vector<Share>> shares = shares_by_recorder(trace);
-  if (!shares || are_distinct(*shares)) return trace;
+  if (!shares || differ(*shares)) return trace;
   trace = without_ranks_in_step(std::move(trace), *shares);
   shares = shares_by_recorder(trace);
-  if (are_distinct(*shares)) return trace;
+  if (differ(*shares)) return trace;
   std::vector<std::size_t> order(trace.recorders.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <vector>
 
+#include "traces/measured/time_span.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -16,9 +18,7 @@ std::vector<ProfiledEvent> find_marks(const ChromeEvents& events, IsChosen is_ch
   for (const ProfiledEvent& event : events.profiled)
     if (event.activity == Activity::kStep && is_chosen(events.threads[event.thread]))
       marks.push_back(event);
-  std::sort(marks.begin(), marks.end(), [](const ProfiledEvent& left, const ProfiledEvent& right) {
-    return left.start < right.start;
-  });
+  sort_by_start(marks);
   return marks;
 }
 

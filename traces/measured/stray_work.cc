@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/device_contradictions.h"
+#include "traces/measured/ops_in_order.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -23,22 +25,9 @@ namespace {
 
 constexpr std::size_t kShownNames = 3;
 
-using Ops = std::vector<const ObservedOp*>;
-
-std::map<std::int32_t, Ops> sort_by_recorder(const ObservedTrace& trace) {
-  std::map<std::int32_t, Ops> ops;
-  for (const ObservedOp& observed : trace.ops)
-    if (is_compute(observed.op.kind)) ops[observed.recorder].push_back(&observed);
-  for (auto& [_, own] : ops)
-    std::stable_sort(own.begin(), own.end(), [](const ObservedOp* left, const ObservedOp* right) {
-      return left->start < right->start;
-    });
-  return ops;
-}
-
 /// The part of an activity in a gap between two ops of a step; empty where it has none, or contains
 /// an op.
-TimeSpan find_part_in_gap(const ObservedActivity& activity, const Ops& ops) {
+TimeSpan find_part_in_gap(const ObservedActivity& activity, const OpsInOrder& ops) {
   const auto next =
       std::upper_bound(ops.begin(), ops.end(), activity.start,
                        [](Nanos time, const ObservedOp* op) { return time < op->start; });
@@ -49,30 +38,29 @@ TimeSpan find_part_in_gap(const ObservedActivity& activity, const Ops& ops) {
   return part.length() > 0 ? part : TimeSpan{};
 }
 
-/// The time that spans, at least one, cover together.
-Nanos cover(std::vector<TimeSpan> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
-  Nanos covered = 0;
-  Nanos end = spans.front().start;
-  for (const TimeSpan& span : spans) {
-    covered += std::max<Nanos>(0, span.end - std::max(span.start, end));
-    end = std::max(end, span.end);
-  }
-  return covered;
-}
-
-/// The time of all ranks in all pipelines.
-Nanos sum_pipelines(const ObservedTrace& trace, std::size_t ranks) {
-  std::map<std::int64_t, TimeSpan> steps;
+/// The time of all ranks in all pipelines. Files may have clocks of their own, so a pipeline takes
+/// as long as its longest part in one file: that of its first rank begins and ends it.
+double sum_pipelines(const ObservedTrace& trace, std::int64_t ranks) {
+  std::map<std::pair<std::int64_t, std::int32_t>, TimeSpan> of_recorders;  // by step and recorder
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
-    widen(steps.emplace(observed.step, TimeSpan{observed.start, observed.end}).first->second,
+    const std::pair place(observed.step, observed.recorder);
+    widen(of_recorders.emplace(place, TimeSpan{observed.start, observed.end}).first->second,
           observed);
   }
-  Nanos sum = 0;
-  for (const auto& [_, step] : steps) sum += step.length();
-  return sum * static_cast<Nanos>(ranks);
+  std::map<std::pair<std::int64_t, std::string>, TimeSpan> of_files;  // by step and file
+  for (const auto& [place, span] : of_recorders) {
+    const std::string& file = trace.recorders[static_cast<std::size_t>(place.second)].where;
+    widen(of_files.emplace(std::pair(place.first, file), span).first->second, span);
+  }
+  std::map<std::int64_t, Nanos> steps;
+  for (const auto& [place, span] : of_files) {
+    Nanos& longest = steps[place.first];
+    longest = std::max(longest, span.length());
+  }
+  double sum = 0;
+  for (const auto& [_, longest] : steps) sum += static_cast<double>(longest);
+  return sum * static_cast<double>(ranks);
 }
 
 struct StrayName {
@@ -105,27 +93,33 @@ std::string describe(const std::map<std::string, StrayName>& names, double share
 }  // namespace
 
 std::optional<std::string> describe_stray_work(const ObservedTrace& trace) {
-  const std::map<std::int32_t, Ops> ops = sort_by_recorder(trace);
+  const std::vector<OpsInOrder> ops = computes_by_recorder(trace);
   std::map<std::int32_t, std::vector<TimeSpan>> parts;
   std::map<std::string, StrayName> names;
+  std::map<std::string, bool> are_work;  // by name: many repeat
+  const auto is_work = [&](const std::string& name) {
+    const auto [known, is_new] = are_work.try_emplace(name);
+    if (is_new) known->second = !is_outer_activity(name) && !is_message_or_waiting(name);
+    return known->second;
+  };
   for (const ObservedActivity& activity : trace.activities) {
-    const auto own = ops.find(activity.recorder);
-    if (!activity.runs_between_ops || own == ops.end() || is_outer_activity(activity.name) ||
-        is_message_or_waiting(activity.name))
-      continue;
-    const TimeSpan part = find_part_in_gap(activity, own->second);
-    if (part.length() == 0) continue;
+    if (!activity.runs_between_ops) continue;
+    const TimeSpan part =
+        find_part_in_gap(activity, ops[static_cast<std::size_t>(activity.recorder)]);
+    if (part.length() == 0 || !is_work(activity.name)) continue;
     parts[activity.recorder].push_back(part);
     StrayName& name =
         names.emplace(without_digits(activity.name), StrayName{activity.name}).first->second;
     ++name.count;
     name.time += part.length();
   }
-  Nanos stray = 0;
-  for (const auto& [_, of_rank] : parts) stray += cover(of_rank);
-  const Nanos all = sum_pipelines(trace, ops.size());
-  if (stray == 0 || all == 0) return {};
-  const double share = static_cast<double>(stray) / static_cast<double>(all);
+  double stray = 0;
+  for (const auto& [_, of_rank] : parts) stray += static_cast<double>(cover(of_rank));
+  const auto ranks =
+      std::count_if(ops.begin(), ops.end(), [](const OpsInOrder& own) { return !own.empty(); });
+  const double all = sum_pipelines(trace, ranks);
+  if (stray <= 0 || all <= 0) return {};
+  const double share = stray / all;
   if (share <= kMaxStrayTime) return {};
   return describe(names, share);
 }

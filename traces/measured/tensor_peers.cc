@@ -77,6 +77,12 @@ ObservedTrace count_by_groups(ObservedTrace trace, std::size_t tensors) {
 
 }  // namespace
 
+std::string describe_assumed_peers(const std::string& ranks) {
+  return ranks +
+         " run every op at the same time, so they count as tensor-parallel, of which the first is "
+         "shown; state args.dp_rank if they are replicas";
+}
+
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart) {
   constexpr Nanos kOfOp = 100;
   if (left.size() != right.size() || left.empty()) return false;
@@ -94,9 +100,7 @@ std::vector<Spans> list_spans(const ObservedTrace& trace) {
   for (const ObservedOp& observed : trace.ops)
     if (is_compute(observed.op.kind))
       spans[static_cast<std::size_t>(observed.recorder)].push_back({observed.start, observed.end});
-  for (Spans& own : spans)
-    std::sort(own.begin(), own.end(),
-              [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  for (Spans& own : spans) sort_by_start(own);
   return spans;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "traces/files/trace_format.h"
@@ -13,6 +14,11 @@ namespace bubblescope::traces {
 /// The note on the ranks that are not shown.
 inline constexpr const char* kFirstOfTensorRanks =
     "of tensor-parallel ranks, which run in lockstep, the first is shown";
+
+/// The note on ranks that are only taken for tensor-parallel ones: `ranks` says which.
+///   ranks (0, 1), (2, 3) run every op at the same time, so they count as tensor-parallel, of which
+///   the first is shown; state args.dp_rank if they are replicas
+std::string describe_assumed_peers(const std::string& ranks);
 
 /// Whether two ranks run every op at the same time, but for a hundredth of it.
 /// `apart` is by how much the clock of the right one is ahead. The ops of both are in one order.

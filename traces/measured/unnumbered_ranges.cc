@@ -16,8 +16,7 @@ void UnnumberedRanges::add(const TimeSpan& span, bool is_numbered, const std::st
 }
 
 std::optional<std::string> UnnumberedRanges::describe() {
-  std::sort(numbered_.begin(), numbered_.end(),
-            [](const TimeSpan& left, const TimeSpan& right) { return left.start < right.start; });
+  sort_by_start(numbered_);
   // The latest end of a range and those before it, so that a search by start finds overlaps.
   for (std::size_t at = 1; at < numbered_.size(); ++at)
     numbered_[at].end = std::max(numbered_[at].end, numbered_[at - 1].end);

@@ -103,6 +103,42 @@ TEST_F(TraceFolders, OfRanksAreGivenTogether) {
       << outcome.output;
 }
 
+// Ascend's profiler writes the trace of a process into a folder within that of the process, beside
+// tables and descriptions.
+TEST_F(TraceFolders, OfAscendProcessesAreGivenTogether) {
+  const std::string job = path("job");
+  const std::string inner = "/ASCEND_PROFILER_OUTPUT";
+  for (const char* name : {"/node0_100_2026_ascend_pt", "/node0_107_2026_ascend_pt"}) {
+    std::filesystem::create_directories(job + name + inner);
+    traces::write_file(job + name + inner + "/trace_view.json", trace("0F0", 0, 10, "0B0", 40));
+    traces::write_file(job + name + inner + "/kernel_details.csv", "Step Id");
+    traces::write_file(job + name + "/profiler_info_0.json", "{}");
+  }
+  const CommandOutcome outcome = run_with_messages("analyze " + job);
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find(job + "/node0_107_2026_ascend_pt" + inner +
+                                ": each is of one process; give all of one run: " + job +
+                                "/*/*/trace_view.json"),
+            std::string::npos)
+      << outcome.output;
+}
+
+// One folder of a run within the folder, or one in the folder of each rank.
+TEST_F(TraceFolders, OfRanksThatLieDeeperAreGivenTogether) {
+  const auto advice_of = [&](const std::string& name, const std::string& first,
+                             const std::string& second) {
+    for (const std::string& rank : {first, second}) {
+      std::filesystem::create_directories(path(name) + rank);
+      traces::write_file(path(name) + rank + "/trace.json", trace("0F0", 0, 10, "0B0", 40));
+    }
+    return run_with_messages("analyze " + path(name)).output;
+  };
+  const std::string one_run = advice_of("run", "/today/rank_0", "/today/rank_1");
+  EXPECT_NE(one_run.find("give all: " + path("run") + "/today/*/*"), std::string::npos) << one_run;
+  const std::string one_each = advice_of("each", "/rank_0/out", "/rank_1/out");
+  EXPECT_NE(one_each.find("give all: " + path("each") + "/*/*/*"), std::string::npos) << one_each;
+}
+
 // Folders of two runs hold parts of two jobs, whether ranks repeat or names differ.
 TEST_F(TraceFolders, OfSeveralRunsAreNotGivenTogether) {
   for (const auto& [first, second] :

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/error.h"
 #include "tests/support/chrome_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
@@ -243,7 +244,7 @@ TEST(TensorPeers, AreNotThreadsWithAStageEach) {
 
 // The files state no number of a peer, and their pipelines are told from replicas by their times.
 TEST(TensorPeers, InFilesThatStateNoneRunInStep) {
-  const auto read_files = [](int late) {
+  const auto read_unstated = [](int late) {
     traces::ObservedTrace trace;
     for (int pp = 0; pp < 2; ++pp)
       for (int peer = 0; peer < 2; ++peer) {
@@ -254,9 +255,9 @@ TEST(TensorPeers, InFilesThatStateNoneRunInStep) {
       }
     return traces::assemble_steps(std::move(trace));
   };
-  expect_one_pipeline(read_files(5));
-  EXPECT_EQ(note_before(read_files(5), kAssumed), "ranks of the same args.pp_rank");
-  expect_two_replicas(read_files(300));
+  expect_one_pipeline(read_unstated(5));
+  EXPECT_EQ(note_before(read_unstated(5), kAssumed), "ranks of the same args.pp_rank");
+  expect_two_replicas(read_unstated(300));
 }
 
 /// Forwards of two peers in files of their own, each in a pipeline of two ranks. The second peer is
@@ -293,17 +294,39 @@ TEST(TensorPeers, InFilesMayDifferByMicroseconds) {
   EXPECT_TRUE(says_apart(read_forwards({12, 0, 0, 0, 0}, 100)));  // a tenth of an op
 }
 
-TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
+/// Two ranks of two peers each, in a file for each; `key` states which of the peers one is.
+traces::ObservedTrace read_files(const std::string& key, int late) {
   traces::ObservedTrace trace;
   for (int pp = 0; pp < 2; ++pp)
     for (int peer = 0; peer < 2; ++peer) {
       Events events;
-      add_rank(events, {0, 0, R"(,"pp_rank":)" + text(pp) + R"(,"tp_rank":)" + text(peer)}, pp,
-               5 * peer);
+      add_rank(events, {0, 0, R"(,"pp_rank":)" + text(pp) + ",\"" + key + "\":" + text(peer)}, pp,
+               late * peer);
       const std::string list = events.list();
       traces::append(trace, traces::parse_trace({text(2 * pp + peer) + ".json", list}));
     }
-  expect_one_pipeline(traces::assemble_steps(std::move(trace)));
+  return trace;
+}
+
+// Those of a simulated job run their ops at the same time to the nanosecond.
+TEST(TensorPeers, InFilesOfTheirOwnAreShownOnce) {
+  for (const int late : {0, 5})
+    expect_one_pipeline(traces::assemble_steps(read_files("tp_rank", late)));
+}
+
+TEST(TensorPeers, InFilesThatStateReplicasAreReplicas) {
+  for (const int late : {0, 300})
+    expect_two_replicas(traces::assemble_steps(read_files("dp_rank", late)));
+}
+
+// A file that is given twice has the times of the first, and states the same place.
+TEST(TensorPeers, InOneFileThatIsGivenTwiceAreRefused) {
+  Events events;
+  add_rank(events, {0, 0, R"(,"pp_rank":0,"tp_rank":0)"}, 0, 0);
+  traces::ObservedTrace trace;
+  const std::string list = events.list();
+  traces::append(trace, traces::parse_trace({"a.json", list}));
+  EXPECT_THROW(traces::append(trace, traces::parse_trace({"b.json", list})), Error);
 }
 
 }  // namespace

@@ -125,27 +125,54 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
-/// The folders in a folder that hold files with the extension of a trace.
-std::vector<std::string> find_folders_of_traces(const std::string& folder) {
-  std::vector<std::string> found;
+/// The trace in the folder that Ascend's profiler writes for each process, beside tables.
+constexpr const char* kAscendTrace = "trace_view.json";
+
+/// A folder with files that look like traces.
+struct TraceFolder {
+  std::string path;
+  std::string outer;  ///< the folder that it lies in, or itself: an entry of the folder searched
+};
+
+using IsWanted = bool (*)(const std::string& path);
+
+/// The entries of a folder, in the order of their names; empty where it cannot be read.
+std::vector<std::string> list_entries(const std::string& folder) {
+  std::vector<std::string> entries;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator();
-       at.increment(failed)) {
-    std::error_code ignored;
-    fs::directory_iterator inner(at->path(), ignored);
-    for (; !ignored && inner != fs::directory_iterator(); inner.increment(ignored))
-      if (has_trace_ending(inner->path().string())) break;
-    if (!ignored && inner != fs::directory_iterator()) found.push_back(at->path().string());
-  }
-  std::sort(found.begin(), found.end(), natural_order);
+       at.increment(failed))
+    entries.push_back(at->path().string());
+  std::sort(entries.begin(), entries.end(), natural_order);
+  return entries;
+}
+
+bool holds(const std::string& folder, IsWanted is_wanted) {
+  const std::vector<std::string> entries = list_entries(folder);
+  return std::any_of(entries.begin(), entries.end(), is_wanted);
+}
+
+/// The folders in a folder that hold files like those, or where there are none, the folders in
+/// these.
+std::vector<TraceFolder> find_folders_with(const std::string& folder, IsWanted is_wanted) {
+  const std::vector<std::string> outers = list_entries(folder);
+  std::vector<TraceFolder> found;
+  for (const std::string& outer : outers)
+    if (holds(outer, is_wanted)) found.push_back({outer, outer});
+  if (!found.empty()) return found;
+  for (const std::string& outer : outers)
+    for (const std::string& inner : list_entries(outer))
+      if (holds(inner, is_wanted)) found.push_back({inner, outer});
   return found;
 }
 
+bool is_ascend_trace(const std::string& path) { return file_name(path) == kAscendTrace; }
+
 /// The ranks that the names of folders state: "rank_0", "gpu1"; empty where one states none.
-std::vector<std::int32_t> find_ranks(const std::vector<std::string>& folders) {
+std::vector<std::int32_t> find_ranks(const std::vector<std::string>& names) {
   std::vector<std::int32_t> ranks;
-  for (const std::string& folder : folders) {
-    const auto number = traces::find_rank_number(file_name(folder));
+  for (const std::string& name : names) {
+    const auto number = traces::find_rank_number(name);
     if (!number || !(number->is_rank || number->is_device)) return {};
     ranks.push_back(number->number);
   }
@@ -153,26 +180,43 @@ std::vector<std::int32_t> find_ranks(const std::vector<std::string>& folders) {
 }
 
 /// Says which folders of traces to give. Those of one job have the same name but for its numbers,
-/// and each is of another rank.
-std::string advise_folders(const std::string& folder, const std::vector<std::string>& inner) {
-  if (inner.size() == 1) return "give that";
-  const std::vector<std::int32_t> ranks = find_ranks(inner);
+/// and each is of another rank, or of a process.
+std::string advise_folders(const std::string& folder, const std::vector<TraceFolder>& found) {
+  if (found.size() == 1) return "give that";
+  std::set<std::string> outers;
+  for (const TraceFolder& one : found) outers.insert(one.outer);
+  const bool lie_in_one = outers.size() == 1;
+  if (!lie_in_one && outers.size() != found.size()) return "give those of one run";
+  std::vector<std::string> names;
+  for (const TraceFolder& one : found)
+    names.push_back(file_name(lie_in_one ? one.path : one.outer));
+  const bool are_ascend = std::all_of(found.begin(), found.end(), [](const TraceFolder& one) {
+    return holds(one.path, is_ascend_trace);
+  });
+  fs::path files = lie_in_one ? fs::path(found.front().outer) / "*" : fs::path(folder) / "*";
+  if (!lie_in_one && found.front().path != found.front().outer) files /= "*";
+  files /= are_ascend ? kAscendTrace : "*";
+  if (are_ascend)
+    return fmt::format("each is of one process; give all of one run: {}", files.string());
+  const std::vector<std::int32_t> ranks = find_ranks(names);
   if (ranks.empty()) return "give one of them";
-  const bool have_one_name = std::all_of(inner.begin(), inner.end(), [&](const std::string& other) {
-    return traces::without_digits(file_name(other)) ==
-           traces::without_digits(file_name(inner.front()));
+  const bool have_one_name = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return traces::without_digits(name) == traces::without_digits(names.front());
   });
   if (have_one_name && std::set(ranks.begin(), ranks.end()).size() == ranks.size())
-    return fmt::format("give all: {}", (fs::path(folder) / "*" / "*").string());
+    return fmt::format("give all: {}", files.string());
   return "give those of one run";
 }
 
 [[noreturn]] void refuse_empty_folder(const std::string& folder) {
-  const std::vector<std::string> inner = find_folders_of_traces(folder);
+  std::vector<TraceFolder> found = find_folders_with(folder, is_ascend_trace);
+  if (found.empty()) found = find_folders_with(folder, has_trace_ending);
   std::string advice = "give the folder of the files itself";
-  if (!inner.empty())
-    advice = fmt::format("there are files like traces in {}: {}", name_some(inner),
-                         advise_folders(folder, inner));
+  std::vector<std::string> paths;
+  for (const TraceFolder& one : found) paths.push_back(one.path);
+  if (!paths.empty())
+    advice = fmt::format("there are files like traces in {}: {}", name_some(paths),
+                         advise_folders(folder, found));
   throw Error(
       fmt::format("{} holds no trace of a pipeline: there is no file in it, and folders in "
                   "it are not searched; {}",

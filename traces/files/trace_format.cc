@@ -59,10 +59,19 @@ std::int32_t count_pipelines_of(const KnownRanks& ranks, const ObservedTrace& tr
   return count;
 }
 
-/// Two measurements never agree to the nanosecond, so equal times mean a repeated file.
+/// Two measurements of one rank never agree to the nanosecond, so equal times mean a repeated file.
+/// Ranks that state other places may agree, as tensor-parallel ones of a simulated job do.
 void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
-  const auto same = [](const ObservedOp& left, const ObservedOp& right) {
-    return left.op == right.op && left.start == right.start && left.end == right.end;
+  const auto may_be_one_rank = [&](const ObservedOp& left, const ObservedOp& right) {
+    const Recorder& one = trace.recorders[static_cast<std::size_t>(left.recorder)];
+    const Recorder& other = further.recorders[static_cast<std::size_t>(right.recorder)];
+    if (one.tensor && other.tensor && one.tensor != other.tensor) return false;
+    const bool state_replicas = one.has_replica && other.has_replica && !one.is_by_job_rank;
+    return !state_replicas || left.replica == right.replica;
+  };
+  const auto same = [&](const ObservedOp& left, const ObservedOp& right) {
+    return left.op == right.op && left.start == right.start && left.end == right.end &&
+           may_be_one_rank(left, right);
   };
   if (further.ops.empty()) return;
   const auto found =

@@ -87,7 +87,8 @@ struct PlacedOps {
   RankNumbers numbers;
   bool has_assigned_ranks = false;
   std::map<StepKey, StepOps> steps = {};
-  bool lacks_replicas = false;  ///< some are left out
+  bool lacks_replicas = false;   ///< some are left out
+  bool has_open_chunks = false;  ///< a fault says that the number of chunks per rank is open
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
@@ -100,8 +101,11 @@ PlacedOps place_ops(ObservedTrace trace) {
   RankedTrace ranked = rank_recorders(std::move(trace));
   trace = number_replicas(separate_replicas(std::move(ranked.trace)));
   const RankNumbers numbers = number_ranks(trace);
-  if (trace.source.has_any_slices && !ranked.has_assigned)
-    add_sentence(trace.remarks.faults, describe_open_chunks(trace, numbers.of_recorder));
+  if (trace.source.has_any_slices && !ranked.has_assigned) {
+    std::optional<std::string> open = describe_open_chunks(trace, numbers.of_recorder);
+    ranked.has_open_chunks = open.has_value();
+    add_sentence(trace.remarks.faults, std::move(open));
+  }
   expect_one_run(trace, numbers);
   if (const std::optional<std::string> apart = expect_replicas_together(trace))
     trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);
@@ -109,7 +113,9 @@ PlacedOps place_ops(ObservedTrace trace) {
   if (steps.empty())
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
-  return {std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
+  PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
+  placed.has_open_chunks = ranked.has_open_chunks;
+  return placed;
 }
 
 /// Leaves out the steps of replicas that lack ranks which others have.
@@ -207,10 +213,13 @@ std::vector<std::string> describe_clocks(const ReplicaClocks& clocks, const Step
   return notes;
 }
 
-/// Adds what the steps show before their clocks are set.
+/// Adds what the steps show before their clocks are set. With an open number of chunks, a message
+/// of the last rank may be one with the first rank.
 Findings with_drafts(Findings found, const DraftSteps& drafts, const ReplicaClocks& clocks,
-                     const StepLabels& labels, const TraceSource& source) {
-  found.unrun_stage = describe_unrun_last_stage(drafts.begin()->second, source);
+                     const StepLabels& labels, const PlacedOps& placed) {
+  const TraceSource& source = placed.trace.source;
+  if (!placed.has_open_chunks)
+    found.unrun_stage = describe_unrun_last_stage(drafts.begin()->second, source);
   found.clocks = describe_clocks(clocks, labels);
   if (source.may_begin_apart) found.large_shift = describe_large_shift(clocks, drafts);
   return found;
@@ -259,8 +268,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   OrderedSteps ordered =
       order_complete_steps(std::move(placed.steps), trace, labels, numbers.ranks);
   const ReplicaClocks clocks = find_clocks(ordered.drafts, numbers.ranks, trace);
-  Findings found =
-      with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, trace.source);
+  Findings found = with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, placed);
   AssembledSteps assembled{std::move(whole)};
   assembled.lacks_replicas = placed.lacks_replicas;
   assembled.activities = set_clocks(std::move(placed.trace.activities), clocks, numbers);

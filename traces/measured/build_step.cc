@@ -20,6 +20,7 @@
 #include "traces/measured/device_queues.h"
 #include "traces/measured/message_times.h"
 #include "traces/measured/rank_numbers.h"
+#include "traces/measured/repeated_ops.h"
 #include "traces/measured/stand_ins.h"
 #include "traces/measured/trim_waiting.h"
 #include "traces/schedules/infer_schedule.h"
@@ -141,50 +142,33 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
   return cut;
 }
 
-/// Why a lane holds an op twice, at these places of it.
-const char* explain_repetition(const std::vector<ObservedOp>& lane, std::size_t first,
-                               std::size_t second) {
-  const auto holds = [](const ObservedOp& outer, const ObservedOp& inner) {
-    return outer.start <= inner.start && inner.end <= outer.end;
-  };
-  if (holds(lane[first], lane[second]) || holds(lane[second], lane[first]))
-    return "one slice of it lies within the other, so that slices of one op are nested; give only "
-           "the outer one the name or the arguments of an op";
-  if (second == first + 1)
-    return "several slices of it follow each other with no other op between them, as slices of "
-           "single layers do; give the whole op one slice";
-  return "the step has several runs of the pipeline, as accumulated gradients or an evaluation "
-         "have, and its report would be of neither; mark each as a step of its own "
-         "(profiler.step() after each)";
+/// Why ops make no whole step, and what to do: authors of schedules correct them, recordings are
+/// made again. Where a fault of the trace explains it, as slices that are ops by another name do,
+/// it is that one.
+std::string explain_problem(const Problem& problem, const ObservedTrace& trace,
+                            const StagesByRank& missing) {
+  if (problem.rank && problem.position && missing.contains(*problem.rank))
+    return fmt::format(
+        "rank {} has no trace, and the times of the others do not show when it ran its ops: their "
+        "clocks may differ",
+        *problem.rank);
+  if (!trace.remarks.faults.empty()) return trace.remarks.faults.front();
+  return "the recording begins or ends within the step, or lacks ops of it or the launches that "
+         "show when they ran; record whole steps";
 }
 
-/// Throws Error where an op runs twice.
-void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
-                         const std::string& where) {
-  for (const std::vector<ObservedOp>& lane : lanes) {
-    std::map<std::string, std::size_t> seen;
-    for (std::size_t at = 0; at < lane.size(); ++at) {
-      const auto [first, is_new] = seen.emplace(to_string(lane[at].op), at);
-      if (!is_new)
-        throw Error(fmt::format("{}: {} runs more than once in a step: {}", where, first->first,
-                                explain_repetition(lane, first->second, at)));
-    }
-  }
-}
-
-/// Throws Error for the first problem of a step. Its remedy is for authors of schedules; a
-/// recording is mended by recording again.
+/// Throws Error for the first problem of a step.
 [[noreturn]] void refuse_step(const Problem& problem, const ObservedTrace& trace,
-                              const std::string& where) {
+                              const StagesByRank& missing, const std::string& where) {
   const std::vector<std::string>& doubts = trace.remarks.doubts;
-  throw Error(fmt::format(
-      "{}: this is not a complete step of a pipeline: {}: the recording begins or ends within the "
-      "step, or lacks ops of it or the launches that show when they ran; record whole steps{}",
-      where, problem.what, doubts.empty() ? "" : "; " + doubts.front()));
+  throw Error(fmt::format("{}: this is not a complete step of a pipeline: {}: {}{}", where,
+                          problem.what, explain_problem(problem, trace, missing),
+                          doubts.empty() ? "" : "; " + doubts.front()));
 }
 
 ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
-                       const ObservedTrace& trace, const std::string& where) {
+                       const ObservedTrace& trace, const StagesByRank& missing,
+                       const std::string& where) {
   std::vector<RankOrder> lists;
   for (const std::vector<ObservedOp>& lane : lanes) {
     RankOrder& list = lists.emplace_back();
@@ -196,7 +180,7 @@ ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
       });
   auto validated = validate_schedule(std::move(schedule));
   if (const auto* invalid = std::get_if<InvalidSchedule>(&validated))
-    refuse_step(invalid->problems[0], trace, where);
+    refuse_step(invalid->problems[0], trace, missing, where);
   return std::get<ValidSchedule>(std::move(validated));
 }
 
@@ -241,7 +225,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
   expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
   CutLanes cut = cut_overlaps(std::move(lanes), where);
-  ValidSchedule schedule = order_of(cut.lanes, trace, where);
+  ValidSchedule schedule = order_of(cut.lanes, trace, missing, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};
   draft.step.may_mix_steps = may_mix_steps;
   draft.messages = std::move(ops.messages);

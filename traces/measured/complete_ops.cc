@@ -209,9 +209,9 @@ RankedTrace rank_recorders(ObservedTrace trace) {
     trace.recorders[recorder].rank = static_cast<std::int32_t>(ranks.size());
     ranks.push_back(by_recorder[recorder]);
   }
-  if (std::optional<std::string> open = describe_open_chunks(ranks, are_on_one_host(trace))) {
+  if (std::optional<std::string> open = describe_open_chunks(ranks, {are_on_one_host(trace)})) {
     trace.remarks.faults.push_back(*std::move(open));
-    return {std::move(trace), true};
+    return {std::move(trace), true, true};
   }
   if (differ) trace = note_missing_last_ranks(std::move(trace), warmups);
   return {note_messages_beyond_ends(std::move(trace)), true};

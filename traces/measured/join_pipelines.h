@@ -15,7 +15,8 @@ namespace bubblescope::traces {
 /// A trace whose recorders have their ranks, as far as they can be known.
 struct RankedTrace {
   ObservedTrace trace;
-  bool has_assigned = false;  ///< whether they follow from ops
+  bool has_assigned = false;     ///< whether they follow from ops
+  bool has_open_chunks = false;  ///< a fault says that the number of chunks per rank is open
 };
 
 /// Sets the replica and the rank of every recorder, if several have the same place and none states

@@ -29,7 +29,7 @@ struct KindWord {
   OpKind kind;
 };
 
-constexpr std::array<KindWord, 35> kKinds{{
+constexpr std::array<KindWord, 18> kKinds{{
     {"F", OpKind::kForward},
     {"forward", OpKind::kForward},
     {"fwd", OpKind::kForward},
@@ -37,9 +37,7 @@ constexpr std::array<KindWord, 35> kKinds{{
     {"backward", OpKind::kBackward},
     {"bwd", OpKind::kBackward},
     {"I", OpKind::kInputGrad},
-    {"dgrad", OpKind::kInputGrad},
     {"W", OpKind::kWeightGrad},
-    {"wgrad", OpKind::kWeightGrad},
     {"R", OpKind::kRecompute},
     {"recompute", OpKind::kRecompute},
     {"SEND_F", OpKind::kSendForward},
@@ -48,24 +46,52 @@ constexpr std::array<KindWord, 35> kKinds{{
     {"RECV_B", OpKind::kRecvBackward},
     {"f", OpKind::kForward},
     {"b", OpKind::kBackward},
-    {"i", OpKind::kInputGrad},
-    {"w", OpKind::kWeightGrad},
     {"Forward", OpKind::kForward},
     {"Backward", OpKind::kBackward},
-    {"dw", OpKind::kWeightGrad},
-    {"weight_grad", OpKind::kWeightGrad},
-    {"bwd_w", OpKind::kWeightGrad},
-    {"grad_weight", OpKind::kWeightGrad},
-    {"backward_w", OpKind::kWeightGrad},
-    {"backward_weight", OpKind::kWeightGrad},
-    {"backward-weight", OpKind::kWeightGrad},
-    {"backward_wgrad", OpKind::kWeightGrad},
-    {"dx", OpKind::kInputGrad},
-    {"input_grad", OpKind::kInputGrad},
-    {"bwd_i", OpKind::kInputGrad},
-    {"grad_input", OpKind::kInputGrad},
-    {"backward_input", OpKind::kInputGrad},
 }};
+
+/// Words for the two parts of a backward. They come in pairs: a trace of which one part were known
+/// and the other were not would lack half of its ops.
+struct BackwardParts {
+  std::string_view input;
+  std::string_view weight;
+  bool may_stand_alone = true;  ///< else only behind a word for a backward: "bwd_input"
+};
+
+constexpr std::array<BackwardParts, 6> kBackwardParts{{
+    {"i", "w"},
+    {"dgrad", "wgrad"},
+    {"dx", "dw"},
+    {"input_grad", "weight_grad"},
+    {"grad_input", "grad_weight"},
+    {"input", "weight", false},
+}};
+
+/// Whether a text is this word, with hyphens or underscores.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char left, char right) {
+    return left == right || (left == '-' && right == '_');
+  });
+}
+
+/// The kind of "dgrad", "bwd_input" or "backward-w"; nullopt for other words.
+std::optional<OpKind> parse_backward_part(std::string_view text) {
+  bool is_behind_backward = false;
+  for (const std::string_view whole : {"backward_", "bwd_"}) {
+    if (!is_word(text.substr(0, whole.size()), whole)) continue;
+    text.remove_prefix(whole.size());
+    is_behind_backward = true;
+    break;
+  }
+  // Beside "backward_w", this is the part that the next rank waits for; alone, it is all.
+  if (is_behind_backward && text == "b") return OpKind::kBackward;
+  for (const BackwardParts& parts : kBackwardParts) {
+    if (!is_behind_backward && !parts.may_stand_alone) continue;
+    if (is_word(text, parts.input)) return OpKind::kInputGrad;
+    if (is_word(text, parts.weight)) return OpKind::kWeightGrad;
+  }
+  return {};
+}
 
 /// The groups of all expressions of a rule, the first at 1, and the arguments of the slice.
 struct Match {
@@ -172,7 +198,7 @@ NameMeaning meaning_by(const Rule& rule, const Match& match) {
 std::optional<OpKind> parse_kind_word(std::string_view word) {
   for (const KindWord& known : kKinds)
     if (known.word == word) return known.kind;
-  return {};
+  return parse_backward_part(word);
 }
 
 struct NameRules::Rules {

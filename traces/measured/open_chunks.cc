@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "traces/measured/align_clocks.h"
@@ -49,6 +50,62 @@ bool begins_too_early(const OpsInOrder& rank, const OpsInOrder& source, std::siz
   return false;
 }
 
+/// Whether an op begins sooner after that of the rank's chunk before it than the ops of the other
+/// ranks between them take. This compares the times of every rank with its own only, so that the
+/// clocks of ranks need not agree. `ways` are ops of one direction, ranks in the order of messages.
+bool return_too_early(const OpsOfRanks& ways) {
+  const std::size_t ranks = ways.size();
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    for (std::size_t at = ranks; at < ways[rank].size(); ++at) {
+      Nanos least = 0;
+      for (std::size_t other = 0; other < ranks; ++other) {
+        const ObservedOp* op = ways[other][other < rank ? at : at - ranks];
+        least += op->end - op->start;
+      }
+      const Nanos passed = ways[rank][at]->start - ways[rank][at - ranks]->start;
+      if (passed + std::max(kClockTolerance, least / 100) < least) return true;
+    }
+  return false;
+}
+
+/// Whether times exclude several chunks per rank, all forwards of which run first.
+bool is_excluded_by_times(const OpsOfRanks& steps, bool share_one_clock) {
+  OpsOfRanks forwards;
+  OpsOfRanks backwards;
+  bool may_wait = false;  // then the length of an op is more than it takes
+  for (const OpsInOrder& ops : steps) {
+    forwards.push_back(select(ops, true));
+    backwards.push_back(select(ops, false));
+    may_wait = may_wait || std::any_of(ops.begin(), ops.end(),
+                                       [](const ObservedOp* op) { return op->may_hold_waiting; });
+  }
+  std::reverse(backwards.begin(), backwards.end());
+  const auto is_early = [&](const OpsOfRanks& ways) {
+    return (share_one_clock && begins_too_early(ways.front(), ways.back(), ways.size())) ||
+           (!may_wait && return_too_early(ways));
+  };
+  return is_early(forwards) || is_early(backwards);
+}
+
+/// Whether the first rank sends results to the next one and the last rank receives them, or the
+/// same of gradients, but no message goes from the last rank to the first as with several chunks.
+bool lack_messages_of_chunks(const ObservedTrace& trace,
+                             const std::vector<std::int32_t>& rank_of_recorder, std::int32_t last) {
+  std::set<std::pair<std::int32_t, OpKind>> kinds;  // by rank
+  for (const ObservedOp& observed : trace.ops)
+    if (is_message(observed.op.kind))
+      kinds.emplace(rank_of_recorder[static_cast<std::size_t>(observed.recorder)],
+                    observed.op.kind);
+  const auto has = [&](std::int32_t rank, OpKind kind) { return kinds.contains({rank, kind}); };
+  if (has(last, OpKind::kSendForward) || has(0, OpKind::kRecvForward) ||
+      has(0, OpKind::kSendBackward) || has(last, OpKind::kRecvBackward))
+    return false;
+  return (has(0, OpKind::kSendForward) && has(last, OpKind::kRecvForward)) ||
+         (has(last, OpKind::kSendBackward) && has(0, OpKind::kRecvBackward)) ||
+         (has(0, OpKind::kSendForward) && has(last, OpKind::kSendBackward)) ||
+         (has(last, OpKind::kRecvForward) && has(0, OpKind::kRecvBackward));
+}
+
 /// Whether every rank runs two forwards fewer than the one before it, and the last more than one;
 /// `max_warmup` is the number of forwards in a step.
 bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t max_warmup) {
@@ -85,7 +142,8 @@ std::int32_t count_warmup(const OpsInOrder& ops) {
   return forwards;
 }
 
-std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool share_one_clock) {
+std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks,
+                                                const ChunkEvidence& evidence) {
   OpsOfRanks steps;
   std::vector<std::int32_t> warmups;
   bool are_numbered = false;
@@ -109,11 +167,7 @@ std::optional<std::string> describe_open_chunks(const OpsOfRanks& ranks, bool sh
         fmt::join(warmups, ", "), are_numbered ? kHintOfNumbered : kHint);
   if (are_numbered) return {};
   if (!run_all_first || forwards % ranks.size() != 0 || forwards == ranks.size()) return {};
-  const bool is_excluded =
-      share_one_clock &&
-      (begins_too_early(select(steps.front(), true), select(steps.back(), true), ranks.size()) ||
-       begins_too_early(select(steps.back(), false), select(steps.front(), false), ranks.size()));
-  if (is_excluded) return {};
+  if (evidence.lack_messages || is_excluded_by_times(steps, evidence.share_one_clock)) return {};
   return fmt::format(
       "every rank runs {} forwards before its first backward, with {} micro-batches in one stage "
       "per rank or {} in {} stages per rank{}",
@@ -136,7 +190,9 @@ std::optional<std::string> describe_open_chunks(const ObservedTrace& trace,
   const bool is_one_file = std::all_of(
       trace.recorders.begin(), trace.recorders.end(),
       [&](const Recorder& recorder) { return recorder.where == trace.recorders.front().where; });
-  return describe_open_chunks(ranks, is_one_file);
+  const bool lack_messages =
+      lack_messages_of_chunks(trace, rank_of_recorder, by_rank.rbegin()->first);
+  return describe_open_chunks(ranks, {is_one_file, lack_messages});
 }
 
 }  // namespace bubblescope::traces

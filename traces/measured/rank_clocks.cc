@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 
+#include "sim/ir/error.h"
 #include "sim/ir/units.h"
 #include "traces/measured/time_span.h"
 
@@ -22,6 +25,49 @@ void shift_ops(std::vector<ObservedOp>& ops, const ClockCorrection& clocks) {
   }
 }
 
+/// From the first start of a rank's ops to their last end.
+TimeSpan extent_of_rank(const std::vector<ObservedOp>& lane) {
+  TimeSpan extent{lane.front().start, lane.front().end};
+  for (const ObservedOp& observed : lane) widen(extent, observed);
+  return extent;
+}
+
+/// How far the ops of two ranks in a step are apart, although the second rank needs results of the
+/// first; 0 where one clock may have measured both.
+Nanos find_distance(const DraftStep& draft, const ClockGaps::Pair& pair) {
+  constexpr Nanos kFar = 10;  // times the ops of both ranks: messages take less
+  const TimeSpan from = extent_of_rank(draft.lanes[static_cast<std::size_t>(pair.first)]);
+  const TimeSpan to = extent_of_rank(draft.lanes[static_cast<std::size_t>(pair.second)]);
+  if (to.end + kClockTolerance < from.start) return from.start - to.end;
+  return to.start - from.end > kFar * (from.length() + to.length()) ? to.start - from.end : 0;
+}
+
+/// Throws Error where clocks differ and nothing can align them: results go from one rank to another
+/// and none back, so that the time of messages and the difference of clocks are one number.
+void expect_alignable(const DraftStep& draft, const ClockGaps& gaps, const ObservedTrace& trace) {
+  const std::string& file = trace.recorders.front().where;
+  if (std::all_of(trace.recorders.begin(), trace.recorders.end(),
+                  [&](const Recorder& recorder) { return recorder.where == file; }))
+    return;
+  const std::vector<std::int32_t>& missing = draft.step.missing_ranks;
+  const auto is_missing = [&](std::int32_t rank) {
+    return std::find(missing.begin(), missing.end(), rank) != missing.end();
+  };
+  for (const auto& [pair, _] : gaps.pairs()) {
+    if (gaps.pairs().contains({pair.second, pair.first})) continue;
+    if (is_missing(pair.first) || is_missing(pair.second)) continue;
+    const Nanos distance = find_distance(draft, pair);
+    if (distance == 0) continue;
+    const std::vector<std::string>& doubts = trace.remarks.doubts;
+    throw Error(fmt::format(
+        "{}: the ops of rank {} are {} apart from those of rank {}, whose results they need: the "
+        "clocks of their files differ, and forwards alone cannot align clocks, because no result "
+        "comes back; record backwards as well, or all ranks by one clock{}",
+        file, pair.second, to_text(distance), pair.first,
+        doubts.empty() ? "" : "; " + doubts.front()));
+  }
+}
+
 }  // namespace
 
 ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks,
@@ -29,6 +75,7 @@ ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks,
   std::map<std::int32_t, ClockGaps> gaps;
   for (const auto& [key, draft] : drafts)
     gaps.try_emplace(key.first, ranks).first->second.add(draft.step.program, draft.step.timeline);
+  for (const auto& [key, draft] : drafts) expect_alignable(draft, gaps.at(key.first), trace);
   const auto align = are_on_one_host(trace) ? align_clocks_of_host : align_clocks;
   ReplicaClocks clocks;
   for (const auto& [replica, of_replica] : gaps) clocks.emplace(replica, align(of_replica));

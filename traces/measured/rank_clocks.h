@@ -18,7 +18,8 @@ namespace bubblescope::traces {
 using DraftSteps = std::map<StepKey, DraftStep>;
 using ReplicaClocks = std::map<std::int32_t, ClockCorrection>;
 
-/// Aligns the clocks of every replica's ranks.
+/// Aligns the clocks of every replica's ranks. Throws Error where those of several files differ and
+/// no backward allows to align them.
 ReplicaClocks find_clocks(const DraftSteps& drafts, std::int32_t ranks, const ObservedTrace& trace);
 
 /// Says, in a whole sentence, where a clock differs by a good part of a step; nullopt where none

@@ -47,10 +47,14 @@ struct Guess {
 };
 
 /// More specific words come first: "bwd_weight" is a weight gradient.
-constexpr std::array<Guess, 10> kKindWords{{{"wgrad", "W"},
+constexpr std::array<Guess, 14> kKindWords{{{"wgrad", "W"},
                                             {"weight", "W"},
                                             {"dgrad", "I"},
                                             {"input_grad", "I"},
+                                            {"backward_input", "I"},
+                                            {"backward-input", "I"},
+                                            {"bwd_input", "I"},
+                                            {"bwd-input", "I"},
                                             {"recompute", "R"},
                                             {"backward", "B"},
                                             {"bwd", "B"},

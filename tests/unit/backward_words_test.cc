@@ -1,0 +1,77 @@
+// Tests the words for the two parts of a backward, and parts of which one has an unknown name.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/ir/error.h"
+#include "tests/support/chrome_text.h"
+#include "traces/files/trace_format.h"
+#include "traces/measured/assemble_steps.h"
+#include "traces/measured/name_rules.h"
+#include "traces/measured/seen_names.h"
+
+namespace bubblescope::tests {
+namespace {
+
+/// One micro-batch on two ranks: a forward, and the parts of a backward by these names.
+std::string split_backward(const std::string& input, const std::string& weight) {
+  Events events;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string arguments = R"("microbatch":0,"step":0,"pp_rank":)" + std::to_string(rank);
+    events.slice("forward", rank, 0, 1'000 * rank, 1'000, arguments)
+        .slice(input, rank, 0, 3'000 - 1'000 * rank, 1'000, arguments)
+        .slice(weight, rank, 0, 4'000 - 1'000 * rank, 1'000, arguments);
+  }
+  return events.list();
+}
+
+traces::AssembledSteps read(const std::string& text) {
+  return traces::assemble_steps(traces::parse_trace({"t.json", text}));
+}
+
+TEST(BackwardWords, ComeInPairs) {
+  const std::vector<std::pair<std::string, std::string>> pairs{
+      {"dgrad", "wgrad"},
+      {"dx", "dw"},
+      {"grad-input", "grad-weight"},
+      {"backward-input", "backward-weight"},
+      {"backward_input", "backward_weight"},
+      {"backward_i", "backward_w"},
+      {"backward_dgrad", "backward_wgrad"},
+      {"backward-b", "backward-w"},
+      {"bwd_input", "bwd_weight"},
+      {"bwd_dx", "bwd_dw"},
+      {"bwd_input_grad", "bwd_weight_grad"}};
+  for (const auto& [input, weight] : pairs) {
+    const traces::AssembledSteps steps = read(split_backward(input, weight));
+    ASSERT_EQ(steps.steps.size(), 1u) << input;
+    EXPECT_EQ(steps.steps[0].schedule->op_count(), 6) << input;
+    EXPECT_TRUE(steps.remarks.faults.empty()) << steps.remarks.faults.front();
+  }
+}
+
+TEST(BackwardWords, OfOtherThingsAreNoOps) {
+  for (const char* word : {"input", "weight", "b_", "backward_", "backward_pass", "bwd_input_2"})
+    EXPECT_FALSE(traces::parse_kind_word(word)) << word;
+}
+
+TEST(BackwardWords, OfInputGradientsAreSuggestedAsSuch) {
+  EXPECT_NE(traces::suggest_rule("my_bwd_input 3").find(R"("kind":"I")"), std::string::npos);
+  EXPECT_NE(traces::suggest_rule("my_bwd_weight 3").find(R"("kind":"W")"), std::string::npos);
+}
+
+TEST(BackwardWords, OfUnknownMeaningBesideWeightGradientsAreNamed) {
+  try {
+    read(split_backward("chain rule", "dw"));
+    FAIL();
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("'chain rule' (2)"), std::string::npos) << said;
+    EXPECT_EQ(said.find("begins or ends within"), std::string::npos) << said;
+  }
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -88,6 +88,7 @@ TEST(RunningMicrobatches, AreCutWhereRanksLackSome) {
   EXPECT_EQ(steps_without({6, 7}, {1}, all), (Steps{0, 1, 2}));
   EXPECT_EQ(steps_without({4}, {1}, all), (Steps{0, 1, 3}));
   EXPECT_EQ(steps_without({3}, {0, 1}, all), (Steps{0, 2, 3}));
+  EXPECT_EQ(steps_without({2}, {0, 1}, all), (Steps{0, 2, 3}));
   EXPECT_EQ(steps_without({6, 7}, {0, 1}, {"backward"}), (Steps{0, 1, 2}));
   EXPECT_EQ(steps_without({0, 1}, {0, 1}, {"forward"}), (Steps{1, 2, 3}));
 }

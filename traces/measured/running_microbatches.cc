@@ -138,14 +138,16 @@ std::vector<std::int64_t> measure_steps(const Numbers& all, const Numbers& start
   return sizes;
 }
 
-/// Whether these are steps of one size above 1, but for the first and the last of several.
+/// Whether these are steps of one size above 1, but for the first and the last of several, and for
+/// a smaller one beside at least three.
 bool have_one_size(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() < 2) return false;
   if (sizes.size() == 2 && sizes.front() != sizes.back()) return false;
   const std::int64_t usual = *std::max_element(sizes.begin(), sizes.end());
   if (usual < 2) return false;
-  return std::all_of(std::next(sizes.begin()), std::prev(sizes.end()),
-                     [usual](std::int64_t size) { return size == usual; });
+  const auto others = std::count_if(std::next(sizes.begin()), std::prev(sizes.end()),
+                                    [usual](std::int64_t size) { return size != usual; });
+  return others == 0 || (others == 1 && std::count(sizes.begin(), sizes.end(), usual) >= 3);
 }
 
 bool are_steps(const std::vector<OpsInOrder>& recorders, const Numbers& starts) {

@@ -75,7 +75,8 @@ BENCHMARK(BM_ValidateByCycles)->Unit(benchmark::kMillisecond);
 void BM_ValidateEveryOp(benchmark::State& state) {
   const Schedule schedule = interleaved();
   for (auto _ : state) {
-    const Schedule copy = schedule;  // validate_schedule() takes one as well
+    Schedule copy = schedule;  // validate_schedule() takes one as well
+    benchmark::DoNotOptimize(copy);
     benchmark::DoNotOptimize(find_problems(copy));
   }
   per_op(state, schedule);

@@ -127,7 +127,7 @@ TEST(Contradictions, KernelsOfAStreamFollowEachOther) {
 
 TEST(Contradictions, ALaunchedKernelStartsOnAFreeDevice) {
   // The device is free at 4000 us, and 20 us are usual before a kernel begins.
-  EXPECT_TRUE(has(with_kernels(4500, 500).find(), "480 us of it before one kernel"));
+  EXPECT_TRUE(has(with_kernels(4500, 500).find(), "once for 480 us"));
   EXPECT_TRUE(has(with_kernels(4500, 500).find(), "another process used the device"));
 }
 

@@ -69,7 +69,7 @@ TEST(Validate, TellsFaultsFromRemedies) {
   EXPECT_EQ(twice[0].remedy, "the first is at position 2, remove one");
   EXPECT_EQ(to_string(twice[0]), "0B0 runs twice; the first is at position 2, remove one");
   for (const char* const text :
-       {"0F0 0F1 0W0 0I0 | 1B0 1F0 1F1 1B1", "0F1 0B0 0W0 0B1 2F0 | 1F0 1B0 1F1 1B1 0F7",
+       {"0F0 0F1 0W0 0I0 | 1B0 1F0 1F1 1B1", "0F1 0B0 0W0 0B1 2F0 | 1F0 1B0 1F1 1B1",
         "0F0 0F1 0B0 0I0 0W0 | 1F0 1R0 1B0 1F1 1B1", "0F0 0F1 0B0 0R0 0B1 | 1F0 1B0 1F1 1B1",
         "0F0 0EVICT0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1"})
     for (const Problem& problem : validate(two_by_two(text)))

@@ -233,8 +233,9 @@ TEST(ChromeRanks, AreTheirArguments) {
       const std::string arguments =
           R"("step":3,"rank":)" + text(2 * replica + rank) + R"(,"pp":)" + text(rank);
       const std::string tid = text(10 * (2 * replica + rank));
-      trace.slice("forward-compute", text(replica), tid, 10 * rank, 10, arguments);
-      trace.slice("backward-compute", text(replica), tid, 50 - 20 * rank, 10, arguments);
+      trace.slice("forward-compute", text(replica), tid, 10 * rank + 3 * replica, 10, arguments);
+      trace.slice("backward-compute", text(replica), tid, 50 - 20 * rank + 3 * replica, 10,
+                  arguments);
     }
   const traces::AssembledSteps read = trace.read();
   ASSERT_EQ(read.steps.size(), 2u);

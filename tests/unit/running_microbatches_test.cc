@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/ir/error.h"
 #include "sim/ir/timeline.h"
 #include "tests/support/chrome_text.h"
 #include "traces/files/trace_format.h"
@@ -111,7 +111,7 @@ TEST(RunningMicrobatches, OfForwardsAreCutWhereAllHavePassed) {
   }
 }
 
-TEST(RunningMicrobatches, OfForwardsWithoutACommonClockAreAReservation) {
+TEST(RunningMicrobatches, OfForwardsWithoutACommonClockAreNamed) {
   traces::ObservedTrace trace;
   for (int rank = 0; rank < 2; ++rank) {
     Events events;
@@ -119,10 +119,14 @@ TEST(RunningMicrobatches, OfForwardsWithoutACommonClockAreAReservation) {
     const std::string list = events.list();
     traces::append(trace, traces::parse_trace({"rank" + text(rank) + ".json", list}));
   }
-  const std::vector<std::string> doubts = traces::assemble_steps(std::move(trace)).remarks.doubts;
-  EXPECT_TRUE(std::any_of(doubts.begin(), doubts.end(), [](const std::string& doubt) {
-    return doubt.find("pause before the forwards of micro-batch 4") != doubt.npos;
-  }));
+  try {
+    traces::assemble_steps(std::move(trace));
+    FAIL();
+  } catch (const Error& error) {
+    const std::string refusal = error.what();
+    EXPECT_NE(refusal.find("forwards alone cannot align clocks"), refusal.npos) << refusal;
+    EXPECT_NE(refusal.find("pause before the forwards of micro-batch 4"), refusal.npos) << refusal;
+  }
 }
 
 // One micro-batch after another may be a step of all of them.

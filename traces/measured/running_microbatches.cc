@@ -150,9 +150,11 @@ bool have_one_size(const std::vector<std::int64_t>& sizes) {
   return others == 0 || (others == 1 && std::count(sizes.begin(), sizes.end(), usual) >= 3);
 }
 
-bool are_steps(const std::vector<OpsInOrder>& recorders, const Numbers& starts) {
+/// Whether micro-batches from these on are steps. Forwards alone may end as late as the next begin
+/// where a micro-batch is missing, so that all of theirs must be there.
+bool are_steps(const std::vector<OpsInOrder>& recorders, const Numbers& starts, bool are_forwards) {
   const Numbers all = list_numbers(recorders);
-  return have_one_size(count_microbatches(all, starts)) ||
+  return (!are_forwards && have_one_size(count_microbatches(all, starts))) ||
          have_one_size(measure_steps(all, starts));
 }
 
@@ -172,10 +174,10 @@ ObservedTrace split_running_microbatches(ObservedTrace trace) {
   if (recorders.size() < 2) return trace;
   const bool are_forwards = !has_backwards(trace);
   const Numbers found = are_forwards ? find_starts_of_forwards(recorders) : find_starts(recorders);
-  if (!are_steps(recorders, found)) {
+  if (!are_steps(recorders, found, are_forwards)) {
     if (!are_forwards) return trace;
     const Numbers pauses = find_common_pauses(recorders);
-    if (are_steps(recorders, pauses)) add_doubt(trace, pauses);
+    if (are_steps(recorders, pauses, are_forwards)) add_doubt(trace, pauses);
     return trace;
   }
   const std::vector<std::int32_t> starts(found.begin(), found.end());

@@ -6,19 +6,11 @@
 #include "sim/ir/lower.h"
 #include "sim/model/noise.h"
 #include "sim/model/schedule_def.h"
+#include "tests/bench/bench_schedules.h"
 #include "tests/support/as_written.h"
 
 namespace bubblescope::tests {
 namespace {
-
-ValidSchedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chunks,
-                          std::int32_t microbatches) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.chunks = chunks;
-  request.shape.microbatches = microbatches;
-  return build_schedule(find_schedule(name), request);
-}
 
 /// Two nodes with alternating ranks, so that every message passes both NICs.
 Cluster alternating_nodes(std::int32_t ranks) {

@@ -36,19 +36,11 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict_repeated.h"
+#include "tests/bench/bench_schedules.h"
 #include "traces/json/scan_json.h"
 
 namespace bubblescope::tests {
 namespace {
-
-ValidSchedule schedule_of(const char* name, std::int32_t ranks, std::int32_t chunks,
-                          std::int32_t microbatches) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.chunks = chunks;
-  request.shape.microbatches = microbatches;
-  return build_schedule(find_schedule(name), request);
-}
 
 ValidSchedule interleaved() { return schedule_of("interleaved", 64, 2, 1024); }
 

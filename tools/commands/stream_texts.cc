@@ -11,7 +11,7 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// A path that does not exist is refused by whoever opens it.
+/// A path that does not exist is refused where it is opened.
 bool is_stream(const std::string& path) {
   if (path == "-") return true;
   std::error_code failed;

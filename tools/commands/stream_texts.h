@@ -1,5 +1,5 @@
-// The texts of streams (stdin, pipes), which can be read only once: whoever looks at one leaves it
-// to others, and whoever reads it last takes it, so that it does not stay in memory.
+// The texts of streams (stdin, pipes), which can be read only once: find() leaves a text to later
+// readers, and the last one takes it, so that it does not stay in memory.
 #pragma once
 
 #include <map>

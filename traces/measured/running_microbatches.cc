@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/quantile.h"
 #include "traces/measured/ops_in_order.h"
 #include "traces/measured/time_span.h"
 
@@ -107,11 +108,10 @@ Numbers find_common_pauses(const std::vector<OpsInOrder>& recorders) {
   for (const OpsInOrder& ops : recorders) {
     std::vector<Nanos> lengths;
     for (const ObservedOp* op : ops) lengths.push_back(op->end - op->start);
-    const auto middle = lengths.begin() + std::ssize(lengths) / 2;
-    std::nth_element(lengths.begin(), middle, lengths.end());
+    const Nanos usual = quantile(std::move(lengths), 50);
     Numbers own{smallest};
     for (std::size_t at = 1; at < ops.size(); ++at)
-      if (ops[at]->start - ops[at - 1]->end > *middle) own.insert(ops[at]->op.microbatch);
+      if (ops[at]->start - ops[at - 1]->end > usual) own.insert(ops[at]->op.microbatch);
     std::erase_if(common, [&](std::int32_t number) { return !own.contains(number); });
   }
   return common;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/quantile.h"
 #include "traces/measured/kept_recorders.h"
 #include "traces/measured/rank_numbers.h"
 
@@ -80,9 +81,7 @@ Nanos find_clock_difference(std::span<const TimeSpan> left, std::span<const Time
   for (std::size_t at = 0; at < std::min(left.size(), right.size()); ++at)
     differences.push_back(right[at].start - left[at].start);
   if (differences.empty()) return 0;
-  const auto middle = differences.begin() + std::ssize(differences) / 2;
-  std::nth_element(differences.begin(), middle, differences.end());
-  return *middle;
+  return quantile(std::move(differences), 50);
 }
 
 bool run_in_step(std::span<const TimeSpan> left, std::span<const TimeSpan> right, Nanos apart) {

@@ -1,28 +1,42 @@
-// From the first op of a rank to its last, step by step.
+// From the first compute op of a step to its last.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
+/// By what key_of(op) says, an optional; ops without one do not count.
+template <class KeyOf>
+auto find_extents(std::span<const ObservedOp> ops, KeyOf key_of) {
+  using Key = typename std::invoke_result_t<KeyOf, const ObservedOp&>::value_type;
+  std::map<Key, TimeSpan> extents;
+  for (const ObservedOp& observed : ops) {
+    const std::optional<Key> key = key_of(observed);
+    if (!key || !is_compute(observed.op.kind)) continue;
+    widen(extents.emplace(*key, TimeSpan{observed.start, observed.end}).first->second, observed);
+  }
+  return extents;
+}
+
 /// By the step of its ops, as step_of(op) says; ops without one do not count.
 template <class StepOf>
 std::map<std::int64_t, TimeSpan> find_step_extents(std::span<const ObservedOp> ops,
                                                    StepOf step_of) {
-  std::map<std::int64_t, TimeSpan> extents;
-  for (const ObservedOp& observed : ops) {
-    const std::optional<std::int64_t> step = step_of(observed);
-    if (!step || !is_compute(observed.op.kind)) continue;
-    const auto [found, is_new] = extents.emplace(*step, TimeSpan{observed.start, observed.end});
-    widen(found->second, observed);
-  }
-  return extents;
+  return find_extents(
+      ops, [&](const ObservedOp& op) -> std::optional<std::int64_t> { return step_of(op); });
 }
+
+/// By recorder and step.
+using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
+
+StepExtents find_step_extents(const ObservedTrace& trace);
 
 }  // namespace bubblescope::traces

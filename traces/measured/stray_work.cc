@@ -2,7 +2,6 @@
 #include "traces/measured/stray_work.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,43 +15,35 @@
 #include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/device_contradictions.h"
+#include "traces/measured/longest_names.h"
 #include "traces/measured/ops_in_order.h"
+#include "traces/measured/step_extents.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-constexpr std::size_t kShownNames = 3;
-
-/// From the first op of a step to its last, over the ranks of a file: files may have clocks of
-/// their own.
-using StepSpans = std::map<std::pair<std::int64_t, std::int32_t>, TimeSpan>;  // by step, recorder
-
-StepSpans find_step_spans(const ObservedTrace& trace) {
-  StepSpans spans;
-  for (const ObservedOp& observed : trace.ops) {
-    if (!is_compute(observed.op.kind)) continue;
-    const std::pair place(observed.step, observed.recorder);
-    widen(spans.emplace(place, TimeSpan{observed.start, observed.end}).first->second, observed);
-  }
+/// The extents of steps over the ranks of a file: files may have clocks of their own.
+StepExtents find_extents_in_files(const ObservedTrace& trace) {
+  StepExtents extents = find_step_extents(trace);
   std::map<std::pair<std::int64_t, std::string>, TimeSpan> of_files;  // by step and file
-  const auto file_of = [&](const std::pair<std::int64_t, std::int32_t>& place) {
-    return std::pair(place.first, trace.recorders[static_cast<std::size_t>(place.second)].where);
+  const auto file_of = [&](const std::pair<std::int32_t, std::int64_t>& place) {
+    return std::pair(place.second, trace.recorders[static_cast<std::size_t>(place.first)].where);
   };
-  for (const auto& [place, span] : spans)
-    widen(of_files.emplace(file_of(place), span).first->second, span);
-  for (auto& [place, span] : spans) span = of_files.at(file_of(place));
-  return spans;
+  for (const auto& [place, extent] : extents)
+    widen(of_files.emplace(file_of(place), extent).first->second, extent);
+  for (auto& [place, extent] : extents) extent = of_files.at(file_of(place));
+  return extents;
 }
 
 /// The time of all ranks in all pipelines, each of which takes as long as its longest part in one
 /// file: that of its first rank begins and ends it.
-double sum_pipelines(const StepSpans& spans, std::int64_t ranks) {
+double sum_pipelines(const StepExtents& extents, std::int64_t ranks) {
   std::map<std::int64_t, Nanos> steps;
-  for (const auto& [place, span] : spans) {
-    Nanos& longest = steps[place.first];
-    longest = std::max(longest, span.length());
+  for (const auto& [place, extent] : extents) {
+    Nanos& longest = steps[place.second];
+    longest = std::max(longest, extent.length());
   }
   double sum = 0;
   for (const auto& [_, longest] : steps) sum += static_cast<double>(longest);
@@ -68,7 +59,7 @@ struct PlaceBesideOps {
 
 /// Nothing where the activity lies in ops alone, or contains one.
 PlaceBesideOps find_place(const ObservedActivity& activity, const OpsInOrder& ops,
-                          const StepSpans& steps) {
+                          const StepExtents& steps) {
   const auto next =
       std::upper_bound(ops.begin(), ops.end(), activity.start,
                        [](Nanos time, const ObservedOp* op) { return time < op->start; });
@@ -83,7 +74,7 @@ PlaceBesideOps find_place(const ObservedActivity& activity, const OpsInOrder& op
   place.is_between_ops = before != nullptr && after != nullptr && before->step == after->step;
   for (const ObservedOp* const op : {before, after}) {
     if (op == nullptr) continue;
-    const TimeSpan& step = steps.at({op->step, activity.recorder});
+    const TimeSpan& step = steps.at({activity.recorder, op->step});
     const TimeSpan part{std::max(free.start, step.start), std::min(free.end, step.end)};
     if (part.length() > 0) place.in_steps.push_back(part);
   }
@@ -109,7 +100,7 @@ using StrayNames = std::map<std::string, StrayName>;  // without digits
 /// On threads that run ops: all activities that may be work. On others, which may be those of a
 /// host: those that state a micro-batch.
 StrayNames find_stray_names(const ObservedTrace& trace, const std::vector<OpsInOrder>& ops,
-                            const StepSpans& steps, bool on_threads_of_ops) {
+                            const StepExtents& steps, bool on_threads_of_ops) {
   std::map<std::string, bool> are_work;  // by name: many repeat
   const auto is_work = [&](const std::string& name) {
     const auto [known, is_new] = are_work.try_emplace(name);
@@ -150,59 +141,39 @@ double sum_stray(const StrayNames& names) {
   return stray;
 }
 
-struct ShownNames {
+/// Says in a sentence of this form how many activities take which part of the pipelines' time, and
+/// which; nullopt where that is little.
+std::optional<std::string> describe(const StrayNames& names, double pipelines, const char* form) {
+  const double share = sum_stray(names) / pipelines;
+  if (share <= kMaxStrayTime) return {};
+  std::vector<TimedName> shown;
   std::int64_t count = 0;
-  std::string text;
-};
-
-/// Those that take the longest first.
-ShownNames show(const StrayNames& names) {
-  std::vector<const StrayName*> order;
-  ShownNames all;
   for (const auto& [_, name] : names) {
-    order.push_back(&name);
-    all.count += name.count;
+    count += name.count;
+    shown.push_back({fmt::format("{} ({})", quote(name.example), name.count), name.time});
   }
-  std::stable_sort(order.begin(), order.end(), [](const StrayName* left, const StrayName* right) {
-    return left->time > right->time;
-  });
-  std::vector<std::string> shown;
-  for (const StrayName* const name : order)
-    if (shown.size() < kShownNames)
-      shown.push_back(fmt::format("{} ({})", quote(name->example), name->count));
-  if (order.size() > kShownNames) shown.emplace_back("others");
-  all.text = fmt::format("{}", fmt::join(shown, ", "));
-  return all;
+  return fmt::format(fmt::runtime(form), count, 100 * share, list_longest(std::move(shown)));
 }
 
 }  // namespace
 
 StrayWork describe_stray_work(const ObservedTrace& trace) {
   const std::vector<OpsInOrder> ops = computes_by_recorder(trace);
-  const StepSpans steps = find_step_spans(trace);
+  const StepExtents steps = find_extents_in_files(trace);
   const auto ranks =
       std::count_if(ops.begin(), ops.end(), [](const OpsInOrder& own) { return !own.empty(); });
   const double all = sum_pipelines(steps, ranks);
   if (all <= 0) return {};
   StrayWork work;
-  const StrayNames names = find_stray_names(trace, ops, steps, true);
-  if (const double share = sum_stray(names) / all; share > kMaxStrayTime) {
-    const ShownNames shown = show(names);
-    work.fault = fmt::format(
-        "{} slice(s) between the ops, on their threads, take {:.1f} % of the pipeline's time, "
-        "which would count as idle: {}; say in `rules` which ops they are, or that they are of "
-        "kind ignore",
-        shown.count, 100 * share, shown.text);
-  }
-  const StrayNames others = find_stray_names(trace, ops, steps, false);
-  if (const double share = sum_stray(others) / all; share > kMaxStrayTime) {
-    const ShownNames shown = show(others);
-    work.doubt = fmt::format(
-        "{} slice(s) that state a micro-batch run on other threads while their rank runs no op, "
-        "for {:.1f} % of the pipeline's time, which counts as idle: {}; say in `rules` which ops "
-        "they are, or that they are of kind ignore",
-        shown.count, 100 * share, shown.text);
-  }
+  work.fault = describe(find_stray_names(trace, ops, steps, true), all,
+                        "{} slice(s) between the ops, on their threads, take {:.1f} % of the "
+                        "pipeline's time, which would count as idle: {}; say in `rules` which ops "
+                        "they are, or that they are of kind ignore");
+  work.doubt = describe(find_stray_names(trace, ops, steps, false), all,
+                        "{} slice(s) that state a micro-batch run on other threads while their "
+                        "rank runs no op, for {:.1f} % of the pipeline's time, which counts as "
+                        "idle: {}; say in `rules` which ops they are, or that they are of kind "
+                        "ignore");
   return work;
 }
 

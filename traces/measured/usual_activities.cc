@@ -2,10 +2,8 @@
 #include "traces/measured/usual_activities.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,6 +16,8 @@
 #include "traces/measured/activity_names.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/collective_names.h"
+#include "traces/measured/longest_names.h"
+#include "traces/measured/step_extents.h"
 #include "traces/measured/time_span.h"
 #include "traces/text/time_axis.h"
 
@@ -28,20 +28,7 @@ namespace {
 /// The first op of every step of a rank, by time.
 using StepStarts = std::map<Nanos, std::int64_t>;
 
-/// From the first op of a step to its last, by recorder and step.
-using Extents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
-
-Extents find_extents(const ObservedTrace& trace) {
-  Extents extents;
-  for (const ObservedOp& observed : trace.ops) {
-    if (!is_compute(observed.op.kind)) continue;
-    const std::pair place(observed.recorder, observed.step);
-    widen(extents.emplace(place, TimeSpan{observed.start, observed.end}).first->second, observed);
-  }
-  return extents;
-}
-
-std::map<std::int32_t, StepStarts> find_step_starts(const Extents& extents) {
+std::map<std::int32_t, StepStarts> find_step_starts(const StepExtents& extents) {
   std::map<std::int32_t, StepStarts> starts;
   for (const auto& [key, extent] : extents) starts[key.first].emplace(extent.start, key.second);
   return starts;
@@ -68,9 +55,8 @@ using Name = std::pair<std::int32_t, std::string>;  // by recorder, without digi
 /// Names those that take over 1 % of the time of their rank's steps, the longest first; nullopt if
 /// there are none.
 std::optional<std::string> describe_rare(const std::map<Name, RareName>& rare,
-                                         const Extents& extents) {
+                                         const StepExtents& extents) {
   constexpr Nanos kOfSteps = 100;
-  constexpr std::size_t kShownNames = 3;
   std::map<std::int32_t, Nanos> steps;  // by recorder
   for (const auto& [key, extent] : extents) steps[key.first] += extent.length();
   std::map<std::string, RareName> longest;  // over the ranks
@@ -80,26 +66,20 @@ std::optional<std::string> describe_rare(const std::map<Name, RareName>& rare,
     known.time = std::max(known.time, activity.time);
   }
   if (longest.empty()) return {};
-  std::vector<RareName> order;
-  for (const auto& [_, activity] : longest) order.push_back(activity);
-  std::stable_sort(order.begin(), order.end(), [](const RareName& left, const RareName& right) {
-    return left.time > right.time;
-  });
-  std::vector<std::string> shown;
-  for (const RareName& activity : order)
-    if (shown.size() < kShownNames)
-      shown.push_back(fmt::format("{} ({})", quote(activity.example), format_time(activity.time)));
-  if (order.size() > kShownNames) shown.emplace_back("others");
+  std::vector<TimedName> named;
+  for (const auto& [_, activity] : longest)
+    named.push_back({fmt::format("{} ({})", quote(activity.example), format_time(activity.time)),
+                     activity.time});
   return fmt::format(
       "work of fewer than half of the steps is in no step, with its time on the rank where it took "
       "the longest: {}",
-      fmt::join(shown, ", "));
+      list_longest(std::move(named)));
 }
 
 }  // namespace
 
 ObservedTrace keep_usual_activities(ObservedTrace trace) {
-  const Extents extents = find_extents(trace);
+  const StepExtents extents = find_step_extents(trace);
   const std::map<std::int32_t, StepStarts> starts = find_step_starts(extents);
   std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
     if (activity.has_step) return false;

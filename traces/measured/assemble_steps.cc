@@ -241,7 +241,7 @@ struct TimedDrafts {
 
 /// Times the drafts, after the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
-  StepExtents extents;
+  PipelineExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
   assembled.whole_steps = find_whole_steps(assembled.activities, extents);
   assembled.outer_activities =

@@ -20,7 +20,7 @@ std::vector<ObservedActivity> find_nsys_outer_activities(const NsysRecording& re
   if (ops.empty() || calls == recording.launches.end() || activities == recording.activities.end())
     return found;
   const std::map<std::int64_t, TimeSpan> extents =
-      find_step_extents(ops, [](const ObservedOp& op) { return op.mark; });
+      find_extents(ops, [](const ObservedOp& op) { return op.mark; });
   for (const StepRange& mark : marks) {
     const auto extent = extents.find(mark.number);
     if (extent == extents.end()) continue;

@@ -21,7 +21,7 @@ class ActivityFinder {
                  const std::vector<ObservedOp>& ops, std::int32_t replica)
       : events_(events),
         marks_(marks),
-        extents_(find_step_extents(ops, [](const ObservedOp& op) { return op.step; })),
+        extents_(find_extents(ops, [](const ObservedOp& op) { return std::optional(op.step); })),
         replica_(replica) {
     for (const ObservedOp& op : ops)
       if (is_compute(op.op.kind)) ops_.push_back({op.start, op.end});

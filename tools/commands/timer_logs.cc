@@ -14,6 +14,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/commands/trace_paths.h"
+#include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "traces/files/file.h"
 #include "traces/files/gzip.h"
@@ -161,21 +162,20 @@ std::optional<traces::TimerLog> read_timer_log(const std::string& path,
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
-                                             const std::string& format,
-                                             const StreamTexts& streams) {
+                                             OutputFormat format, const StreamTexts& streams) {
   const std::vector<LogFile> files = read_files(paths, streams);
   if (std::all_of(files.begin(), files.end(),
                   [](const LogFile& file) { return file.logs.empty(); }))
     return {};
   expect_logs_alone(files);
-  if (format == "text") return write_logs(files);
+  if (format == OutputFormat::kText) return write_logs(files);
   if (files.size() > 1)
     throw Error(fmt::format(
         "--format {} holds one log of timers, but there are {}; give one, or a row for each by "
         "--each",
-        format, files.size()));
+        name_of(kOutputFormats, format), files.size()));
   const traces::TimerLog& log = traces::expect_one_writer(files.front().logs);
-  if (format == "json") return traces::write_timer_log_json(log);
+  if (format == OutputFormat::kJson) return traces::write_timer_log_json(log);
   for (const std::string& sentence : traces::describe_left_out(log))
     print_message("bubblescope: {}\n", sentence);
   return traces::write_timer_log_csv(log);

@@ -28,6 +28,7 @@
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
+#include "traces/files/file.h"
 #include "traces/reports/cause_text.h"
 #include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
@@ -277,7 +278,7 @@ void write_fitted(const Analysis& analysis, const AnalyzeOptions& options) {
 void expect_report_alone(const AnalyzeOptions& options) {
   const auto refuse = [&](const char* flag, const char* lack) {
     throw Error(fmt::format("{} is a log of timers, which has no {}; {} needs a trace",
-                            name_input(options.paths[0]), lack, flag));
+                            traces::name_input(options.paths[0]), lack, flag));
   };
   if (!options.gate.empty()) refuse("--fail-if", "bubble");
   if (options.costs_out) refuse("--costs-out", "op times");

@@ -79,7 +79,8 @@ std::optional<Text> read_text(const std::string& path, const StreamTexts& stream
 std::optional<Text> read_log_text(const std::string& path, const StreamTexts& streams) {
   std::optional<Text> text = read_text(path, streams);
   if (!text || traces::is_timer_log(view(*text))) return text;
-  if (traces::is_training_log(view(*text))) refuse_without_timers(name_input(path), view(*text));
+  if (traces::is_training_log(view(*text)))
+    refuse_without_timers(traces::name_input(path), view(*text));
   return {};
 }
 
@@ -115,7 +116,7 @@ std::vector<LogFile> read_files(const std::vector<std::string>& paths, const Str
   std::vector<LogFile> files;
   for (const std::string& given : paths) {
     std::vector<LogText> texts = read_folder(given);
-    if (texts.empty()) texts.push_back({name_input(given), read_log_text(given, streams)});
+    if (texts.empty()) texts.push_back({traces::name_input(given), read_log_text(given, streams)});
     for (const LogText& one : texts) {
       files.push_back({one.path, {}});
       if (one.text) files.back().logs = traces::read_timer_logs(view(*one.text), one.path);
@@ -158,7 +159,7 @@ std::optional<traces::TimerLog> read_timer_log(const std::string& path,
                                                const StreamTexts& streams) {
   const std::optional<Text> text = read_log_text(path, streams);
   if (!text) return {};
-  return traces::read_timer_log(view(*text), name_input(path));
+  return traces::read_timer_log(view(*text), traces::name_input(path));
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,

@@ -168,7 +168,7 @@ ObservedTrace read_trace(const std::string& path, const NameRules* rules) {
     if (begin == kDatabase) return parse_trace({path, begin, rules});
   }
   const std::string text = read_file(path);
-  return parse_trace({path == "-" ? "stdin" : path, text, rules});
+  return parse_trace({name_input(path), text, rules});
 }
 
 void append(ObservedTrace& trace, ObservedTrace further) {

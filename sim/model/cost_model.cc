@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 
@@ -15,10 +16,6 @@ Nanos link_duration(const CostModel& costs, const Instruction& message, std::int
   if (costs.message_between.empty()) return costs.message;
   return costs
       .message_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks + message.peer)];
-}
-
-bool carries_activation(OpKind kind) {
-  return kind == OpKind::kSendForward || kind == OpKind::kRecvForward;
 }
 
 Nanos message_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {

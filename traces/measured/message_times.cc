@@ -21,10 +21,6 @@ struct Ends {
   bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
 };
 
-bool is_forward_message(OpKind message) {
-  return message == OpKind::kSendForward || message == OpKind::kRecvForward;
-}
-
 /// The values that messages of one kind carry from or to one rank, one per op of the matching
 /// direction, in the rank's order; nullopt for ops whose value stays on the rank.
 std::vector<std::optional<Value>> values_in_order(const Schedule& schedule, std::int32_t rank,
@@ -32,7 +28,7 @@ std::vector<std::optional<Value>> values_in_order(const Schedule& schedule, std:
   std::vector<std::optional<Value>> values;
   for (const Op& op : schedule.order[rank]) {
     const bool matches =
-        is_forward_message(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
+        carries_activation(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
     if (!matches) continue;
     Op end = op;
     end.kind = message;

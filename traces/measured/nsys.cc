@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
@@ -262,13 +263,11 @@ class NsysReader {
 
   /// The message that brought an op's input: as its call says, or the device waited for it.
   void add_arrival(const ObservedOp& op, const OpRange& range, std::size_t at, Device& device) {
-    ObservedOp arrival = op;
-    if (op.op.kind == OpKind::kForward)
-      arrival.op.kind = OpKind::kRecvForward;
-    else if (gives_input_grad(op.op.kind))
-      arrival.op.kind = OpKind::kRecvBackward;
     const TimeSpan waiting{std::exchange(device.free, op.end), op.start};
-    if (is_compute(arrival.op.kind)) return;
+    const std::optional<OpKind> receive = find_receive(op.op.kind);
+    if (!receive) return;
+    ObservedOp arrival = op;
+    arrival.op.kind = *receive;
     const bool has_call = range.received.end > range.received.start;
     if (const auto message =
             has_call ? device.activities.find_activities(range.received, true) : std::nullopt) {

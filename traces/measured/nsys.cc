@@ -225,7 +225,8 @@ class NsysReader {
     if (range.second) return add_pair(range, at, device);
     ObservedOp observed = observe(range);
     const bool computes = is_compute(range.named.op.kind);
-    const std::optional<TimeSpan> span = device.activities.find_activities(range.host, !computes);
+    const std::optional<TimeSpan> span = computes ? device.activities.find_work(range.host)
+                                                  : device.activities.find_messages(range.host);
     // Nothing shows when such a message was in transit.
     if (!span && !computes && device.activities.has_activities()) return;
     if (!span && computes) {
@@ -270,7 +271,7 @@ class NsysReader {
     arrival.op.kind = *receive;
     const bool has_call = range.received.end > range.received.start;
     if (const auto message =
-            has_call ? device.activities.find_activities(range.received, true) : std::nullopt) {
+            has_call ? device.activities.find_messages(range.received) : std::nullopt) {
       set_times(arrival, *message);
     } else if (const auto awaited = device.messages.find_awaited(at, waiting)) {
       set_times(arrival, awaited->span);
@@ -286,11 +287,10 @@ class NsysReader {
   void add_pair(const OpRange& range, std::size_t at, Device& device) {
     const NsysProcess& activities = device.activities;
     const auto split = activities.first_launch_by_others(range.host, range.thread);
-    const auto forward = split ? activities.find_activities({range.host.start, *split}, false,
-                                                            LaunchedBy::kOwn, range.thread)
-                               : std::nullopt;
-    const auto backward =
-        activities.find_activities(range.host, false, LaunchedBy::kOthers, range.thread);
+    const auto forward =
+        split ? activities.find_work({range.host.start, *split}, LaunchedBy::kOwn, range.thread)
+              : std::nullopt;
+    const auto backward = activities.find_work(range.host, LaunchedBy::kOthers, range.thread);
     if (!forward || !backward)
       throw Error(fmt::format(
           "{}: '({};{})' is one range for two ops, and no launch within it shows where the forward "

@@ -87,8 +87,12 @@ class NsysReader {
                                                        std::span(trace_.ops).subspan(first));
     trace_.activities.insert(trace_.activities.end(), activities.begin(), activities.end());
     for (const StepRange& mark : marks)
-      trace_.activities.push_back({"step", recorder_of(process, ops.front().named.rank), 0,
-                                   mark.number, true, mark.host.start, mark.host.end});
+      trace_.activities.push_back({.name = "step",
+                                   .recorder = recorder_of(process, ops.front().named.rank),
+                                   .step = mark.number,
+                                   .is_whole_step = true,
+                                   .start = mark.host.start,
+                                   .end = mark.host.end});
     const std::vector<OpSpan> spans = find_op_spans(ops);
     for (const std::string& found :
          find_device_contradictions(device.activities.record(), find_steps(spans), spans))

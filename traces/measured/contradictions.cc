@@ -70,7 +70,7 @@ std::int64_t count_crossing(const std::vector<HostEvent>& events) {
   return count;
 }
 
-/// The flows whose other end is missing, in a file that has both ends of any.
+/// The number of flows with one end, in a file that has ends of flows at all.
 std::int64_t count_half_flows(const ChromeEvents& events) {
   constexpr std::uint8_t kStart = 1;
   constexpr std::uint8_t kEnd = 2;

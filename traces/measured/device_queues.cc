@@ -64,7 +64,7 @@ class QueueBuilder {
   }
 
  private:
-  /// False where there are no messages, or several of one value.
+  /// Numbers messages by their values; false without messages, or where several carry one value.
   bool number_messages() {
     message_of_.assign(index_.size(), kNoInstruction);
     bool any = false;

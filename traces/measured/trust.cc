@@ -16,7 +16,7 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr double kRounding = 1e-6;
-/// A step with an error of 1 % that is ten times the usual one is unlike the others.
+/// An error of 1 % is noticed where it is ten times the usual one.
 constexpr double kNoticedError = 0.01;
 constexpr double kUnusual = 10;
 

@@ -327,8 +327,8 @@ Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algor
   return schedule;
 }
 
-/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
-/// o. More ranks have no closed form, because their order follows from the costs.
+/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and GEMMs of o.
+/// More ranks have no closed form, because their order follows from the costs.
 Claims claim_v_half_vocab(const ScheduleRequest& request) {
   Claims claims;
   const std::optional<ChunkCost> cost = chunk_cost(request);

@@ -86,12 +86,12 @@ Nanos combine_shares(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }
 
-/// A part of the output layer: one product each for F, I and W.
-void add_output_layer(StageCost& cost, Nanos product) {
-  cost.forward += product;
-  cost.input_grad += product;
-  cost.weight_grad += product;
-  cost.backward += 2 * product;
+/// A part of the output layer: one GEMM each for F, I and W.
+void add_output_layer(StageCost& cost, Nanos gemm) {
+  cost.forward += gemm;
+  cost.input_grad += gemm;
+  cost.weight_grad += gemm;
+  cost.backward += 2 * gemm;
 }
 
 /// The output layer is on the last stage of each pipeline, or divided over the side stages, which

@@ -20,7 +20,7 @@ constexpr double kRounding = 1e-6;
 constexpr double kNoticedError = 0.01;
 constexpr double kUnusual = 10;
 
-/// Describes the rank that stands still the longest, if that is long.
+/// Describes the rank that is blocked the longest while it could compute, if that is long.
 std::optional<std::string> describe_standstill(const std::vector<double>& standstill) {
   const auto longest = std::max_element(standstill.begin(), standstill.end());
   if (longest == standstill.end() || *longest < kMaxReplayError) return {};

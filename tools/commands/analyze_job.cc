@@ -137,7 +137,7 @@ traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
                                   const traces::AssembledSteps& read) {
   traces::TrustEvidence evidence{{}, {}, read.remarks.doubts, read.remarks.faults};
   if (iterations.causes && iterations.causes->is_known)
-    evidence.standstill = find_standstill(join_replicas(read.steps));
+    evidence.gap_shares = find_gap_shares(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;

@@ -342,15 +342,14 @@ int run_analyze(const Arguments& arguments) {
   if (const std::optional<std::string> timers =
           report_timer_logs(options->paths, options->format, streams)) {
     expect_report_alone(*options);
-    print_fitted(*timers, options->format == OutputFormat::kText && detect_draw_options().fit);
+    print_result(*timers, options->format);
     return 0;
   }
   const Analysis analysis = analyze_steps(read_steps(options->paths, options->rules, streams),
                                           options->memory, options->job);
   expect_known(options->gate, collect_job_metrics(analysis));
   write_files(analysis, options->exports, arguments);
-  print_fitted(print_report(analysis, *options),
-               options->format == OutputFormat::kText && detect_draw_options().fit);
+  print_result(print_report(analysis, *options), options->format);
   if (!analysis.is_trusted() && (options->costs_out || !options->job.tries.schedules.empty())) {
     print_error("nothing can be predicted from these steps, and nothing is written: " +
                 analysis.iterations.trust.why.front());

@@ -195,10 +195,7 @@ int run_partition(const Arguments& arguments) {
     if (*output != "-") print_message("wrote {}\n", *output);
   }
   if (output == "-") return 0;
-  if (format == OutputFormat::kText)
-    print_folded("{}", write_partition(planned, format));
-  else
-    print_output("{}", write_partition(planned, format));
+  print_result(write_partition(planned, format), format);
   return 0;
 }
 

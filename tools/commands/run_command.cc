@@ -157,8 +157,7 @@ void write_files(const RunCommand& command, const Measurement& measurement,
 
 int show_run(const RunCommand& command, const Measurement& measurement) {
   if (measurement.breakdown) return status_of(measurement);
-  print_fitted(print_report(measurement, command.format),
-               command.format == OutputFormat::kText && detect_draw_options().fit);
+  print_result(print_report(measurement, command.format), command.format);
   const int status = status_of(measurement);
   if (status != 0) print_error(to_string(*measurement.verification));
   const TimedStep& step = measurement.step;

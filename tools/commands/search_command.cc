@@ -263,9 +263,7 @@ int run_search(const Arguments& arguments) {
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));
   if (output) write_and_report(*output, native(found.schedule));
-  if (output != "-")
-    print_fitted(print_found(found, step, options, format),
-                 format == OutputFormat::kText && detect_draw_options().fit);
+  if (output != "-") print_result(print_found(found, step, options, format), format);
   return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "tests/support/all_layer_counts.h"
 #include "tools/flags/options.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/schedule_request.h"
 
 namespace bubblescope::tests {

@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/resolve_model.h"
 #include "traces/files/file.h"
 
 namespace bubblescope::tests {

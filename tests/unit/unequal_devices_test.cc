@@ -13,6 +13,7 @@
 #include "tests/support/command.h"
 #include "tools/command.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/resolve_model.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -28,6 +28,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/model_report.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"

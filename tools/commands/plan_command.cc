@@ -15,6 +15,7 @@
 #include "tools/inputs/given_flag.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/notes.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/interrupt.h"
 #include "tools/plan/break_even.h"

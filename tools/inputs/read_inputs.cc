@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/schedule_notes.h"
 #include "traces/costs/cost_file.h"
 #include "traces/costs/value_list.h"

@@ -71,7 +71,7 @@ TEST(LayerBalance, IsNearTheBestSplit) {
     for (const char* model : {"llama3-8b", "llama3.2-3b", "deepseek-v3"})
       for (const std::int64_t layers : {7, 9}) {
         const tools::PredictOptions options = options_of(shaped, model);
-        ModelOnDevices on = tools::resolve(options.model);
+        ModelOnDevices on = tools::resolve_model(options.model);
         on.model.layers = layers;
         const Nanos balanced = time_step(shaped, options, on, {});
         Nanos best = balanced;

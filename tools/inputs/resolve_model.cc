@@ -204,7 +204,7 @@ Bytes parse_part(const std::string& text, Bytes memory) {
 
 }  // namespace
 
-ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> lengths) {
+ModelOnDevices resolve_model(const ModelOptions& options, std::vector<std::int64_t> lengths) {
   ModelOnDevices on;
   set_model(on, options.model);
   on.device = set_gpus(on, options.gpu);

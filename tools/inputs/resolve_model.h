@@ -12,7 +12,7 @@ namespace bubblescope::tools {
 
 /// Looks up the model and the device. `lengths` are those of the micro-batches' sequences; empty:
 /// all are alike. Throws Error with the nearest known name.
-ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> lengths = {});
+ModelOnDevices resolve_model(const ModelOptions& options, std::vector<std::int64_t> lengths = {});
 
 /// Says on stderr where the size of the heads makes attention slow, and which would be faster.
 void note_heads(const ModelOnDevices& on);

@@ -15,7 +15,7 @@ namespace bubblescope::traces {
 namespace {
 
 /// The two ends of one message, as far as they were observed.
-struct Ends {
+struct ObservedEnds {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
   bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
@@ -65,8 +65,8 @@ class Matching {
       assign(values_in_order(schedule_, place.first, place.second), list);
   }
 
-  const Ends& ends_of(const Op& message) const {
-    static const Ends none;
+  const ObservedEnds& ends_of(const Op& message) const {
+    static const ObservedEnds none;
     const std::optional<Value> value = find_carried_value(schedule_, message);
     return value ? ends_[index_(*value)] : none;
   }
@@ -82,7 +82,7 @@ class Matching {
   }
 
   void add(const Value& value, const ObservedOp& message) {
-    Ends& ends = ends_[index_(value)];
+    ObservedEnds& ends = ends_[index_(value)];
     if (is_send(message.op.kind)) {
       ends.send_start = message.start;
       ends.send_end = message.end;
@@ -96,7 +96,7 @@ class Matching {
 
   const Schedule& schedule_;
   ValueIndex index_;
-  std::vector<Ends> ends_;
+  std::vector<ObservedEnds> ends_;
 };
 
 /// For each message, the time at which the receiver ended the op before the one that consumes the
@@ -143,7 +143,7 @@ Timeline time_messages(const Schedule& schedule, const Program& program,
     if (!is_message(program.instructions[id])) continue;
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
     const Nanos latest = std::max(ready, needed[id]);
-    const Ends& ends = matching.ends_of(program.instructions[id].op);
+    const ObservedEnds& ends = matching.ends_of(program.instructions[id].op);
     const Nanos start =
         std::max({ready, ends.send_start.value_or(ready), ends.receive_start.value_or(ready)});
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));

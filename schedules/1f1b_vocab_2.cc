@@ -23,12 +23,12 @@ Schedule build_1f1b_vocab_2(const ScheduleRequest& request) {
   return build_sharded(request, add_ops, {OpKind::kInputGrad, OpKind::kWeightGrad});
 }
 
-/// With B = 2 F and products of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the barrier.
+/// With B = 2 F and GEMMs of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the barrier.
 Claims claim_1f1b_vocab_2(const ScheduleRequest& request) {
   const Nanos p = request.shape.ranks, m = request.shape.microbatches;
   Claims claims;
   for (Nanos rank = 0; rank < p; ++rank) claims.peak_chunks.push_back(std::min(m, p - rank + 1));
-  const std::optional<Nanos> o = product_of_closed_form(request);
+  const std::optional<Nanos> o = find_closed_form_gemm_time(request);
   if (!o) return claims;
   const Nanos f = request.cost.forward;
   Nanos barrier = (m == 1 ? 0 : std::min<Nanos>(p - 1, 2) * f) - std::min(*o, 2 * f);

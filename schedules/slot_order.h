@@ -41,7 +41,7 @@ class SlotOrder {
 };
 
 /// Whether waves in groups of `pp` micro-batches have at most 1F1B's bubble, without latency: there
-/// is one group, be it a part of one, or there are two whole ones whose ops differ by a factor of 2
+/// is one group or a part of one, or there are two whole ones whose ops differ by a factor of 2
 /// at most. Later groups wait again for every slot that is as long as the longest op.
 bool has_few_groups(const ScheduleRequest& request);
 

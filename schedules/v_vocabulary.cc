@@ -67,7 +67,7 @@ class Block {
 };
 
 /// The ops of one kind on one stage, in the order of micro-batches.
-struct Stream {
+struct PassStream {
   std::int32_t stage = 0;
   OpKind kind = OpKind::kForward;
   std::int64_t cell = 0;  ///< of micro-batch 0
@@ -158,7 +158,7 @@ class BlockRun {
 
  private:
   void add_streams(std::int32_t rank, const Block& block, VocabAlgorithm algorithm) {
-    std::vector<Stream>& streams = streams_[static_cast<std::size_t>(rank)];
+    std::vector<PassStream>& streams = streams_[static_cast<std::size_t>(rank)];
     const std::int32_t up = chain_ - 1 - rank;
     const std::int32_t shard = chain_ + rank;
     const auto [weights_up, weights_down] = block.weights(rank);
@@ -203,7 +203,7 @@ class BlockRun {
   }
 
   /// When an op has all that it waits for; nullopt as long as that has not run.
-  std::optional<Nanos> inputs_of(const Stream& stream) const {
+  std::optional<Nanos> inputs_of(const PassStream& stream) const {
     const auto& [stage, kind, cell, turn, at] = stream;
     const auto all = [&](const ShardEnds& ends, Nanos time) -> std::optional<Nanos> {
       if (ends.ended < ranks_) return {};
@@ -224,9 +224,9 @@ class BlockRun {
 
   std::optional<Choice> choose(std::int32_t rank) const {
     std::optional<Choice> best;
-    const std::vector<Stream>& streams = streams_[static_cast<std::size_t>(rank)];
+    const std::vector<PassStream>& streams = streams_[static_cast<std::size_t>(rank)];
     for (std::size_t at = 0; at < streams.size(); ++at) {
-      const Stream& stream = streams[at];
+      const PassStream& stream = streams[at];
       const auto stage = static_cast<std::size_t>(stream.stage);
       if (stream.next == microbatches_) continue;
       if (stream.stage < chain_ && stream.kind == OpKind::kForward &&
@@ -246,7 +246,7 @@ class BlockRun {
   }
 
   Op start(std::size_t rank, const Choice& choice) {
-    Stream& stream = streams_[rank][choice.stream];
+    PassStream& stream = streams_[rank][choice.stream];
     const auto stage = static_cast<std::size_t>(stream.stage);
     const Op op{stream.stage, stream.next++, 0, stream.kind};
     const StageCost& cost = costs_.stage_cost(op);
@@ -301,8 +301,8 @@ class BlockRun {
   std::vector<std::array<std::vector<Nanos>, kComputeKinds>> ends_;  ///< [stage][kind][microbatch]
   std::vector<std::int64_t> held_;                                   ///< [stage]
   std::vector<std::int64_t> max_held_;
-  std::vector<std::vector<Stream>> streams_;  ///< [rank]
-  std::vector<Nanos> free_;                   ///< [rank]: the end of its last op
+  std::vector<std::vector<PassStream>> streams_;  ///< [rank]
+  std::vector<Nanos> free_;                       ///< [rank]: the end of its last op
   std::vector<RankOrder> orders_;
   std::vector<ShardEnds> barrier_;  ///< [microbatch]
   std::vector<ShardEnds> outputs_;
@@ -327,8 +327,8 @@ Schedule build_v_half_vocab(const ScheduleRequest& request, VocabAlgorithm algor
   return schedule;
 }
 
-/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and products of
-/// o. More ranks have no closed form, because their order follows from the costs.
+/// One rank is never idle: T = m (2 (F + I + W) + 3 o) with F, I and W of a chunk and GEMMs of o.
+/// More ranks have no closed form, because their order follows from the costs.
 Claims claim_v_half_vocab(const ScheduleRequest& request) {
   Claims claims;
   const std::optional<ChunkCost> cost = chunk_cost(request);

@@ -108,7 +108,7 @@ Schedule build_sharded(const ScheduleRequest& request,
   return schedule;
 }
 
-std::optional<Nanos> product_of_closed_form(const ScheduleRequest& request) {
+std::optional<Nanos> find_closed_form_gemm_time(const ScheduleRequest& request) {
   const std::optional<ChunkCost> cost = chunk_cost(request);
   const Nanos ranks = request.shape.ranks;
   if (!cost || cost->backward != 2 * cost->forward || cost->message > 0) return {};

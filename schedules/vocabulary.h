@@ -67,8 +67,8 @@ Schedule build_sharded(const ScheduleRequest& request,
                                                 std::int32_t microbatch)>& add_ops,
                        const ShardBarrier& barrier);
 
-/// The time of one of the output layer's three products on a shard. Empty if it is not the same on
+/// The time of one of the output layer's three GEMMs on a shard. Empty if it is not the same on
 /// all shards, if B is not 2 F or if messages take time: then there is no closed form.
-std::optional<Nanos> product_of_closed_form(const ScheduleRequest& request);
+std::optional<Nanos> find_closed_form_gemm_time(const ScheduleRequest& request);
 
 }  // namespace bubblescope::schedules

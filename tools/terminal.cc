@@ -48,4 +48,8 @@ void print_fitted(std::string_view lines, bool folds) {
     print_output_text(lines);
 }
 
+void print_result(std::string_view result, OutputFormat format) {
+  print_fitted(result, format == OutputFormat::kText && detect_draw_options().fit);
+}
+
 }  // namespace bubblescope::tools

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/flags/output_format.h"
 #include "traces/drawings/drawing.h"
 
 namespace bubblescope::tools {
@@ -17,7 +18,10 @@ traces::DrawOptions detect_draw_options();
 /// Prints whole lines as results. With `folds`, those that are wider than the terminal are folded.
 void print_fitted(std::string_view lines, bool folds);
 
-/// The same, with `folds` on a terminal.
+/// Prints a result in this format. Text is folded on a terminal, the other formats never are.
+void print_result(std::string_view result, OutputFormat format);
+
+/// The same as print_fitted(), with `folds` on a terminal.
 template <class... Values>
 void print_folded(fmt::format_string<Values...> format, Values&&... values) {
   print_fitted(fmt::format(format, std::forward<Values>(values)...), detect_draw_options().fit);

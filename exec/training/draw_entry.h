@@ -12,7 +12,7 @@
 
 namespace bubblescope::exec {
 
-/// Scrambles a counter: the output function of SplitMix64. It is mix() of sim/ir/mix.h once more,
+/// Scrambles a counter: the output function of SplitMix64. It repeats mix() of sim/ir/mix.h,
 /// because devices call it as well.
 BUBBLESCOPE_ON_HOST_AND_DEVICE constexpr std::uint64_t scramble(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;

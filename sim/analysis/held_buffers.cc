@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/analysis/memory_sum.h"
+#include "sim/ir/depend.h"
 
 namespace bubblescope::inline sim {
 
@@ -16,9 +17,7 @@ namespace {
 Bytes bytes_of(const Op& send, const MemoryModel& memory) {
   if (memory.output_bytes.empty()) return 0;
   const MessageSizes& sizes = memory.output_bytes(send);
-  return send.kind == OpKind::kSendForward || send.kind == OpKind::kWaitSendForward
-             ? sizes.forward
-             : sizes.backward;
+  return carries_activation(send.kind) ? sizes.forward : sizes.backward;
 }
 
 /// The op whose result a message carries: the last one of its rank that it waits for.

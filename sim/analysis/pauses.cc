@@ -123,7 +123,7 @@ LaunchGaps find_launch_gaps(std::span<const ReplicatedStep> steps) {
           behind_messages.count == 0 ? 0 : behind_messages.value()};
 }
 
-std::vector<double> find_standstill(std::span<const ReplicatedStep> steps) {
+std::vector<double> find_gap_shares(std::span<const ReplicatedStep> steps) {
   std::vector<double> gaps(static_cast<std::size_t>(steps.front().front().program.ranks), 0);
   double all = 0;
   for (const ReplicatedStep& step : steps)

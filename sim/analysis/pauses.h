@@ -39,7 +39,8 @@ LaunchGaps find_launch_gaps(std::span<const ReplicatedStep> steps);
 /// The number of pauses in all steps.
 std::int64_t count_pauses(std::span<const ReplicatedStep> steps);
 
-/// All gaps of each rank, as a fraction of the time from the first op of its pipeline to the last.
-std::vector<double> find_standstill(std::span<const ReplicatedStep> steps);
+/// [rank]: all of its gaps, as a fraction of the time from the first op of its pipeline to the
+/// last.
+std::vector<double> find_gap_shares(std::span<const ReplicatedStep> steps);
 
 }  // namespace bubblescope::inline sim

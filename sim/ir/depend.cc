@@ -5,6 +5,17 @@
 
 namespace bubblescope::inline sim {
 
+bool carries_activation(OpKind message) {
+  return message == OpKind::kSendForward || message == OpKind::kRecvForward ||
+         message == OpKind::kWaitSendForward;
+}
+
+std::optional<OpKind> find_receive(OpKind op) {
+  if (op == OpKind::kForward) return OpKind::kRecvForward;
+  if (gives_input_grad(op)) return OpKind::kRecvBackward;
+  return {};
+}
+
 Op make_send(const Value& value) {
   const bool forward = value.value_kind == ValueKind::kActivation;
   return {value.stage, value.microbatch, value.slice,
@@ -55,9 +66,7 @@ std::vector<std::int32_t> receiving_ranks(const Schedule& schedule, const Value&
 }
 
 std::optional<Value> find_carried_value(const Schedule& schedule, const Op& message) {
-  const bool forward = message.kind == OpKind::kSendForward ||
-                       message.kind == OpKind::kRecvForward ||
-                       message.kind == OpKind::kWaitSendForward;
+  const bool forward = carries_activation(message.kind);
   const std::int32_t step = schedule.graph.is_chain() ? (forward ? 1 : -1) : 0;
   const std::int32_t from = is_recv(message.kind) ? message.stage - step : message.stage;
   if (from < 0 || from >= schedule.stages()) return std::nullopt;

@@ -15,6 +15,13 @@ namespace bubblescope::inline sim {
 /// (Schedule::fused_forwards).
 bool are_fused(const Schedule& schedule, const Value& value, const Op& op);
 
+/// Whether a message carries an activation; else it carries a gradient. A WAIT_SEND counts as its
+/// SEND.
+bool carries_activation(OpKind message);
+
+/// The RECV that brings the input of a forward or a backward; nullopt for other ops.
+std::optional<OpKind> find_receive(OpKind op);
+
 /// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of
 /// stage s and a RECV_F of stage s+1 carry the activations of stage s, a SEND_B of stage s and a
 /// RECV_B of stage s-1 its gradient. In a stage graph a RECV has the stage whose value it receives.

@@ -194,13 +194,13 @@ class DirectLowering {
   }
 
   const Receiver& receiver_of(const Value& value) const {
-    return receivers_[kPlainKinds * static_cast<std::size_t>(value.stage) +
+    return receivers_[kValueKinds * static_cast<std::size_t>(value.stage) +
                       static_cast<std::size_t>(value.value_kind)];
   }
 
   /// Each row holds one kind of value of one stage, with an entry per micro-batch and slice.
   std::size_t index(const Value& value) const {
-    return rows_[kPlainKinds * static_cast<std::size_t>(value.stage) +
+    return rows_[kValueKinds * static_cast<std::size_t>(value.stage) +
                  static_cast<std::size_t>(value.value_kind)] +
            static_cast<std::size_t>(value.microbatch) * slices_ +
            static_cast<std::size_t>(value.slice);
@@ -214,13 +214,13 @@ class DirectLowering {
     Slot* slot = nullptr;  ///< null unless the input is a message
   };
 
-  static constexpr std::size_t kPlainKinds = 3;  ///< kinds of values of plain ops
+  static constexpr std::size_t kValueKinds = 3;  ///< kinds of values of plain ops
   static constexpr std::size_t kNoValue = ~std::size_t{0};
 
   const Schedule& schedule_;
   bool pairs_are_atomic_;
   std::size_t slices_;
-  std::vector<std::size_t> rows_;  ///< [kPlainKinds * stage + product]: the first of its slots
+  std::vector<std::size_t> rows_;  ///< [kValueKinds * stage + product]: the first of its slots
   std::vector<Slot> slots_;
   std::vector<Receiver> receivers_;  ///< same index
   std::vector<std::size_t> head_;

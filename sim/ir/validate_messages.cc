@@ -13,7 +13,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 /// The posted ends of a message, by position.
-struct Ends {
+struct PostedEnds {
   std::optional<std::int32_t> send;
   std::optional<std::int32_t> recv;
   std::optional<std::int32_t> content;  ///< position of the op that produces the content
@@ -63,7 +63,7 @@ class MessageChecks {
     if (expected_rank != rank)
       return report(rank, at, to_string(op) + " belongs to rank " + std::to_string(expected_rank),
                     "move it there");
-    Ends& ends = ends_[index_(*content)];
+    PostedEnds& ends = ends_[index_(*content)];
     std::optional<std::int32_t>& end = is_send(op.kind) ? ends.send : ends.recv;
     if (end) return report(rank, at, to_string(op) + " is posted twice", "remove one");
     end = at;
@@ -75,7 +75,7 @@ class MessageChecks {
     for (const Value& content : collect_needs(schedule_, op)) {
       const std::int32_t from = schedule_.rank_of(content.stage, content.microbatch);
       if (from == rank) continue;
-      const Ends& ends = ends_[index_(content)];
+      const PostedEnds& ends = ends_[index_(content)];
       const std::optional<std::int32_t> user = ends_[index_(op)].content;
       const Op send = make_send(content);
       const Op recv = make_receive(schedule_, content, op.stage);
@@ -93,7 +93,7 @@ class MessageChecks {
 
   const Schedule& schedule_;
   ValueIndex index_;
-  std::vector<Ends> ends_;
+  std::vector<PostedEnds> ends_;
   Problems problems_;
 };
 

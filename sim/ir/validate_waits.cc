@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/posted_kinds.h"
 #include "sim/ir/validate.h"
 
@@ -34,8 +35,7 @@ class WaitChecks {
   using MessageKey = std::tuple<bool, std::int32_t, std::int32_t, std::int16_t>;
 
   static MessageKey message_key(const Op& op) {
-    const bool forward = op.kind == OpKind::kSendForward || op.kind == OpKind::kWaitSendForward;
-    return {forward, op.stage, op.microbatch, op.slice};
+    return {carries_activation(op.kind), op.stage, op.microbatch, op.slice};
   }
 
   void check(const Op& op, std::int32_t at) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 
@@ -15,10 +16,6 @@ Nanos link_duration(const CostModel& costs, const Instruction& message, std::int
   if (costs.message_between.empty()) return costs.message;
   return costs
       .message_between[static_cast<std::size_t>(std::int64_t{message.rank} * ranks + message.peer)];
-}
-
-bool carries_activation(OpKind kind) {
-  return kind == OpKind::kSendForward || kind == OpKind::kRecvForward;
 }
 
 Nanos message_duration(const CostModel& costs, const Instruction& message, std::int32_t ranks) {
@@ -89,12 +86,12 @@ Nanos combine_shares(std::int64_t shares, Nanos cost) {
   return multiply(cost, shares, "a stage that ranks share");
 }
 
-/// A part of the output layer: one product each for F, I and W.
-void add_output_layer(StageCost& cost, Nanos product) {
-  cost.forward += product;
-  cost.input_grad += product;
-  cost.weight_grad += product;
-  cost.backward += 2 * product;
+/// A part of the output layer: one GEMM each for F, I and W.
+void add_output_layer(StageCost& cost, Nanos gemm) {
+  cost.forward += gemm;
+  cost.input_grad += gemm;
+  cost.weight_grad += gemm;
+  cost.backward += 2 * gemm;
 }
 
 /// The output layer is on the last stage of each pipeline, or divided over the side stages, which

@@ -27,7 +27,7 @@ struct Link {
 };
 
 /// How fast the kernels of a device generation are in a training step, where the power limit, not
-/// the best measured product, sets the rate.
+/// the best measured GEMM, sets the rate.
 struct KernelRates {
   /// GEMMs that follow each other, in FLOPs per second; 0: 95 % of Gpu::reachable_flops.
   double sustained_flops = 0;
@@ -41,7 +41,7 @@ struct KernelRates {
   /// SimuMax's grouped GEMMs: 1 on B200 (108 GEMMs, median error 2 %), 0 on A100 (12 GEMMs, 4 %); 1
   /// for unmeasured generations.
   double grouped_traffic = 1;
-  /// Products of attention whose heads are not a multiple of 8 numbers, where scores are saved:
+  /// GEMMs of attention whose heads are not a multiple of 8 numbers, where scores are saved:
   /// fraction of Gpu::peak_flops. From steps of models that differ in their heads alone
   /// (docs/accuracy_steps.md, Constants); generations without any are taken for Hopper.
   double unaligned_share = 0.13;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/ir/error.h"
+#include "sim/ir/named.h"
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
 
@@ -34,21 +35,11 @@ Millionths parse_factor(std::string_view text, std::string_view whole) {
   return factor;
 }
 
-/// The kinds without a value.
-struct PlainKind {
-  std::string_view name;
-  Injection::Kind kind;
-};
-constexpr std::array<PlainKind, 4> kPlainKinds{{{"die", Injection::Kind::kDie},
-                                                {"hang", Injection::Kind::kHang},
-                                                {"wrong-size", Injection::Kind::kWrongSize},
-                                                {"garbage", Injection::Kind::kGarbage}}};
-
-std::optional<Injection::Kind> find_plain_kind(std::string_view name) {
-  for (const PlainKind& plain : kPlainKinds)
-    if (plain.name == name) return plain.kind;
-  return std::nullopt;
-}
+constexpr std::array<Named<Injection::Kind>, 4> kValuelessKinds{
+    {{Injection::Kind::kDie, "die"},
+     {Injection::Kind::kHang, "hang"},
+     {Injection::Kind::kWrongSize, "wrong-size"},
+     {Injection::Kind::kGarbage, "garbage"}}};
 
 bool damages(const Injection& injection) {
   return injection.kind == Injection::Kind::kWrongSize ||
@@ -119,8 +110,8 @@ Injection parse_injection(std::string_view text) {
       injection.kind = Injection::Kind::kSlow;
       injection.factor = parse_factor(value, text);
       ++kinds;
-    } else if (const auto kind = find_plain_kind(part)) {
-      injection.kind = *kind;
+    } else if (const Named<Injection::Kind>* named = find_named(kValuelessKinds, part)) {
+      injection.kind = named->choice;
       ++kinds;
     } else {
       refuse(text, "'" + std::string(part) + "' is not understood");
@@ -153,9 +144,7 @@ std::string to_string(const Injection& injection) {
     case Injection::Kind::kWrongSize:
     case Injection::Kind::kGarbage: break;
   }
-  for (const PlainKind& plain : kPlainKinds)
-    if (plain.kind == injection.kind) text += "," + std::string(plain.name);
-  return text;
+  return text + "," + name_of(kValuelessKinds, injection.kind);
 }
 
 InjectionTable::InjectionTable(const Injections& injections, const Program& program)

@@ -10,7 +10,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 using Stages = std::vector<StageEntry>;
-using Value = std::optional<std::int64_t>;
+using OptionalSum = std::optional<std::int64_t>;
 
 /// One group of stages, and the entry that they become.
 class Group {
@@ -31,8 +31,9 @@ class Group {
     }
     join_backwards(joined, left_out);
     if (any(&StageEntry::recompute))
-      joined.recompute = sum(
-          [](const StageEntry& stage) -> Value { return stage.recompute.value_or(stage.forward); });
+      joined.recompute = sum([](const StageEntry& stage) -> OptionalSum {
+        return stage.recompute.value_or(stage.forward);
+      });
     join_shared(joined, left_out);
     join_activations(joined, left_out);
     joined.message_latency = members_.back()->message_latency;
@@ -42,17 +43,17 @@ class Group {
 
  private:
   template <class Get>
-  Value sum(const Get& get) const {
+  OptionalSum sum(const Get& get) const {
     std::int64_t total = 0;
     for (const StageEntry* stage : members_) {
-      const Value value = get(*stage);
+      const OptionalSum value = get(*stage);
       if (!value) return {};
       total += *value;
     }
     return total;
   }
 
-  Value sum(Value StageEntry::*member) const {
+  OptionalSum sum(OptionalSum StageEntry::*member) const {
     return sum([member](const StageEntry& stage) { return stage.*member; });
   }
 
@@ -73,7 +74,7 @@ class Group {
 
   /// Joins what has a sum only if all stages have it.
   void join_shared(StageEntry& joined, std::vector<std::string>& left_out) const {
-    const std::pair<Value StageEntry::*, const char*> all[] = {
+    const std::pair<OptionalSum StageEntry::*, const char*> all[] = {
         {&StageEntry::selective_recompute, "selective recomputation that only some stages have"},
         {&StageEntry::evict, "copies that only some stages have"},
         {&StageEntry::load, "copies that only some stages have"},
@@ -87,7 +88,7 @@ class Group {
     }
     if (any(&StageEntry::checkpoint))
       joined.checkpoint =
-          sum([](const StageEntry& stage) -> Value { return stage.checkpoint.value_or(0); });
+          sum([](const StageEntry& stage) -> OptionalSum { return stage.checkpoint.value_or(0); });
   }
 
   void join_activations(StageEntry& joined, std::vector<std::string>& left_out) const {

@@ -1,4 +1,4 @@
-// The work that a layer's backward does once more.
+// The work of a layer's forward that its backward repeats.
 #pragma once
 
 #include <cstdint>

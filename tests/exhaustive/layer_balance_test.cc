@@ -12,6 +12,7 @@
 #include "tests/support/all_layer_counts.h"
 #include "tools/flags/options.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/schedule_request.h"
 
 namespace bubblescope::tests {
@@ -70,7 +71,7 @@ TEST(LayerBalance, IsNearTheBestSplit) {
     for (const char* model : {"llama3-8b", "llama3.2-3b", "deepseek-v3"})
       for (const std::int64_t layers : {7, 9}) {
         const tools::PredictOptions options = options_of(shaped, model);
-        ModelOnDevices on = tools::resolve(options.model);
+        ModelOnDevices on = tools::resolve_model(options.model);
         on.model.layers = layers;
         const Nanos balanced = time_step(shaped, options, on, {});
         Nanos best = balanced;

@@ -1,4 +1,4 @@
-"""Fails where a type is defined twice, or a file is outside of its folder's namespace.
+"""Fails where a type or an alias is defined twice, or a file is outside of its folder's namespace.
 
     check_types.py ROOT         prints every fault, exit 1 if there is any
     check_types.py --self-test  plants faults and sees to it that exactly they are found
@@ -19,12 +19,13 @@ TOKEN = re.compile(
     r"namespace\s+(?P<namespace>[\w:\s]*?)\s*\{|"
     r"\b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\([^)]*\)\s*)?(?P<type>\w+)(?!\s*::)(?:\s+final)?"
     r"\s*(?::[^;{}()]*)?\{|"
+    r"\busing\s+(?P<alias>\w+)\s*=|"
     r"(?P<open>\{)|(?P<close>\})"
 )
 
 
 def definitions(text):
-    """(namespace, name) of each type that a file defines at the scope of a namespace, unnamed ones left out."""
+    """(namespace, name) of each type and alias that a file defines at the scope of a namespace, unnamed ones left out."""
     code = NO_CODE.sub(" ", text)
     scopes = []  # a namespace's name, or None for any other brace
     for match in TOKEN.finditer(code):
@@ -33,10 +34,11 @@ def definitions(text):
                 scopes.pop()
         elif match["namespace"] is not None:
             scopes.append(re.sub(r"inline\s+|\s", "", match["namespace"]) or UNNAMED)
-        elif match["type"]:
+        elif match["type"] or match["alias"]:
             if None not in scopes and UNNAMED not in scopes:
-                yield "::".join(scopes), match["type"]
-            scopes.append(None)
+                yield "::".join(scopes), match["type"] or match["alias"]
+            if match["type"]:
+                scopes.append(None)
         else:
             scopes.append(None)
 
@@ -65,6 +67,9 @@ BAD = [
     {"traces/a.h": "struct A {};"},
     {"sim/a.h": "namespace bubblescope::inline sim {\nenum class A : int { kOne };\n}",
      "exec/a.cc": "namespace bubblescope::exec {\nstruct A { int b; };\n}"},
+    {"traces/a.h": "namespace bubblescope::traces {\nusing A = int;\n}", "traces/b.h": "namespace bubblescope::traces {\nusing A = int;\n}"},
+    {"sim/a.h": "namespace bubblescope::inline sim {\nstruct A {};\n}",
+     "exec/a.h": "namespace bubblescope::exec {\ntemplate <class B>\nusing A = C<B>;\n}"},
     {"tests/a.h": "namespace bubblescope::tests {\nstruct A {};\n}", "tests/b.h": "namespace bubblescope::tests {\nstruct A {};\n}"},
 ]
 GOOD = [
@@ -73,6 +78,8 @@ GOOD = [
     {"exec/a.cc": "namespace bubblescope::exec {\nnamespace {\nstruct A {};\n}\nstruct B::Impl {};\n}",
      "exec/b.cc": "namespace bubblescope::exec {\nnamespace {\nstruct A {};\n}\n}"},
     {"sim/a.h": "namespace bubblescope::inline sim {\nstruct A {};\n}", "tests/a.h": "namespace bubblescope::tests {\nstruct A {};\n}"},
+    {"sim/a.h": "namespace bubblescope::inline sim {\nstruct A { using B = int; };\nvoid f() { using B = int; }\nusing std::swap;\n}",
+     "exec/a.cc": "namespace bubblescope::exec {\nnamespace {\nusing B = int;\n}\n}"},
     {"tools/a.cc": "namespace bubblescope::tools {\nconst char* a = \"struct B {\";  // struct B {\nvoid f(struct C c) {}\n}"},
 ]
 
@@ -83,4 +90,4 @@ def self_test():
 
 
 if __name__ == "__main__":
-    checks.run(check, self_test, "files: every type is defined once, in its folder's namespace")
+    checks.run(check, self_test, "files: every type and alias is defined once, in its folder's namespace")

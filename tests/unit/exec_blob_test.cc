@@ -56,7 +56,8 @@ TEST(Payload, TellsWhatIsWrongWithIt) {
   EXPECT_EQ(damage({}).find("a wrong size"), 0u);
   exec::Matrix swapped = matrix;
   std::swap(swapped.values[0], swapped.values[1]);
-  EXPECT_NE(damage(exec::pack({swapped, exec::seal(matrix, Damage::kNone).checksum})), "");
+  EXPECT_EQ(damage(exec::pack({swapped, exec::seal(matrix, Damage::kNone).checksum})),
+            "an invalid message: the payload does not match its checksum");
 }
 
 }  // namespace

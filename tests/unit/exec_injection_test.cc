@@ -33,9 +33,15 @@ TEST(Injection, IsReadAndWritten) {
 TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
   for (const char* text :
        {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
-        "rank=1,op=", "rank=1,delay=", "rank=1,delay=fast", "rank=1,slow=", "rank=1,slow=0.5",
-        "rank=1,garbage=1", "rank=1,sleep", "rank=99999999999,die"})
-    EXPECT_NE(error_of([&] { parse_injection(text); }), "") << text;
+        "rank=1,op=", "rank=1,delay=", "rank=1,slow=", "rank=1,slow=0.5", "rank=1,garbage=1",
+        "rank=1,sleep", "rank=99999999999,die"})
+    EXPECT_TRUE(error_of([&] {
+                  parse_injection(text);
+                }).starts_with(std::string("'") + text + "' is not a fault: "))
+        << text;
+  EXPECT_TRUE(error_of([] {
+                parse_injection("rank=1,delay=fast");
+              }).starts_with("'fast' is not a duration; "));
   EXPECT_EQ(error_of([] { parse_injection("op=1F3,die"); }),
             "'op=1F3,die' is not a fault: it does not name a rank; write "
             "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "

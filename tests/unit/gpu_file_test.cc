@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/resolve_model.h"
 #include "traces/files/file.h"
 
 namespace bubblescope::tests {
@@ -98,7 +99,7 @@ TEST_F(GpuFilesAndFlags, DivideLinksByTheNodesOfTheFlag) {
     options.per_node = per_flag;
     traces::write_file(options.gpu,
                        fmt::format(R"({{"like": "{}", "per_node": {}}})", device, per_file));
-    return rate_over(tools::resolve(options).gpu, 2);
+    return rate_over(tools::resolve_model(options).gpu, 2);
   };
   const double rate = rate_over(Registry<GpuDef>::instance().find("h200")->gpu, 2);
   for (const std::int32_t per_file : {2, 3, 4, 8}) {

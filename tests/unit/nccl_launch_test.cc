@@ -144,10 +144,12 @@ TEST(NcclLaunch, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"BUBBLESCOPE_RENDEZVOUS", "host"}})
                 .find("'host' is not an address; write host:port"),
             std::string::npos);
-  EXPECT_NE(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), "");
+  EXPECT_NE(refusal({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}).find("RANK='-1' is not a number"),
+            std::string::npos);
   EXPECT_NE(
-      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}),
-      "");
+      refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}})
+          .find("MASTER_PORT='70000' is not a number"),
+      std::string::npos);
 }
 
 TEST(NcclLaunch, ReadsSlurmsListsOfHosts) {

@@ -199,8 +199,10 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":"900000s"},{"name":"b","time":"200000s"})")),
             "f.json: /forward: has parts that take longer than 11 days together; correct their "
             "times");
-  EXPECT_NE(refusal_of(parts(R"({"name":"a","time":-1})")), "");
-  EXPECT_NE(refusal_of(R"({"layers":0,"parts":[{"name":"a","time":1}]})"), "");
+  EXPECT_TRUE(refusal_of(parts(R"({"name":"a","time":-1})"))
+                  .starts_with("f.json: /forward/parts/0/time: "));
+  EXPECT_EQ(refusal_of(R"({"layers":0,"parts":[{"name":"a","time":1}]})"),
+            "f.json: /forward/layers: must be a whole number from 1 to 4096");
   EXPECT_EQ(error_of([] { costs_of(R"("forward":1,"backward":1,"evict":{"parts":[]})"); }),
             "f.json: /evict: is not an op that computes; only those have parts");
 }

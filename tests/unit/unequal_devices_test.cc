@@ -13,6 +13,7 @@
 #include "tests/support/command.h"
 #include "tools/command.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/resolve_model.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -21,7 +22,7 @@ ModelOnDevices on_devices(const std::string& gpus, const char* model = "llama3-8
   tools::ModelOptions options;
   options.model = model;
   options.gpu = gpus;
-  return tools::resolve(options);
+  return tools::resolve_model(options);
 }
 
 nlohmann::json simulated(const std::string& gpus, const std::string& schedule = "1f1b") {

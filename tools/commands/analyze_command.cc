@@ -22,11 +22,13 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/key_values.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
+#include "traces/files/file.h"
 #include "traces/reports/cause_text.h"
 #include "traces/reports/iterations.h"
 #include "traces/reports/report_csv.h"
@@ -58,7 +60,7 @@ constexpr const char* kAnalyzeExample =
 struct AnalyzeOptions {
   std::vector<std::string> paths;
   std::string rules;  ///< file; empty: names mean what the field means by them
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   MemoryRequest memory;
   ExportOptions exports;
   std::vector<Condition> gate;
@@ -127,8 +129,9 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
 std::string print_report(const Analysis& analysis, const AnalyzeOptions& options) {
   traces::DrawOptions draw = detect_draw_options();
   draw.all_ranks = options.all_ranks;
-  if (options.format == "json") return print_json(analysis, !options.job.tries.schedules.empty());
-  if (options.format == "csv") return print_csv(analysis);
+  if (options.format == OutputFormat::kJson)
+    return print_json(analysis, !options.job.tries.schedules.empty());
+  if (options.format == OutputFormat::kCsv) return print_csv(analysis);
   return print_text(analysis, draw);
 }
 
@@ -209,7 +212,7 @@ void expect_consistent(const AnalyzeOptions& options) {
                 ": end the name in .json for our own format or in .csv for PyTorch's");
   if (options.each && (options.costs_out || !tries.schedules.empty()))
     throw Error("--each reports many jobs; --costs-out and --try are for one");
-  if (options.each && (options.format == "json" || options.all_ranks))
+  if (options.each && (options.format == OutputFormat::kJson || options.all_ranks))
     throw Error("--each prints a csv row per job; leave --format json and --all-ranks out");
   if (options.job.per_microbatch && !options.costs_out)
     throw Error("--costs-per microbatch goes with --costs-out");
@@ -219,7 +222,7 @@ void expect_consistent(const AnalyzeOptions& options) {
         "--costs-per microbatch out, or give the written costs to simulate and compare");
   if (options.job.split_backward && !options.costs_out && tries.schedules.empty())
     throw Error("--split-b goes with --costs-out or --try");
-  if (options.format == "csv" && !tries.schedules.empty())
+  if (options.format == OutputFormat::kCsv && !tries.schedules.empty())
     throw Error("--format csv holds one step; give --try with --format json or text");
 }
 
@@ -233,7 +236,8 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   app.add_option("--rules", options.rules, "a file that says what the names in the traces mean")
       ->type_name("FILE");
   add_memory_options(app, options.memory.memory);
-  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_format_option(app, options.format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);
   add_job_options(app, options);
@@ -248,7 +252,7 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   ExportOptions written = options.exports;
   written["costs-out"] = options.costs_out;
   written["try-out"] = options.try_out;
-  check_export_paths(written, options.format != "text");
+  check_export_paths(written, options.format != OutputFormat::kText);
   expect_inputs_kept(written, options.paths);
   return options;
 }
@@ -274,7 +278,7 @@ void write_fitted(const Analysis& analysis, const AnalyzeOptions& options) {
 void expect_report_alone(const AnalyzeOptions& options) {
   const auto refuse = [&](const char* flag, const char* lack) {
     throw Error(fmt::format("{} is a log of timers, which has no {}; {} needs a trace",
-                            name_input(options.paths[0]), lack, flag));
+                            traces::name_input(options.paths[0]), lack, flag));
   };
   if (!options.gate.empty()) refuse("--fail-if", "bubble");
   if (options.costs_out) refuse("--costs-out", "op times");
@@ -338,15 +342,14 @@ int run_analyze(const Arguments& arguments) {
   if (const std::optional<std::string> timers =
           report_timer_logs(options->paths, options->format, streams)) {
     expect_report_alone(*options);
-    print_fitted(*timers, options->format == "text" && detect_draw_options().fit);
+    print_result(*timers, options->format);
     return 0;
   }
   const Analysis analysis = analyze_steps(read_steps(options->paths, options->rules, streams),
                                           options->memory, options->job);
   expect_known(options->gate, collect_job_metrics(analysis));
   write_files(analysis, options->exports, arguments);
-  print_fitted(print_report(analysis, *options),
-               options->format == "text" && detect_draw_options().fit);
+  print_result(print_report(analysis, *options), options->format);
   if (!analysis.is_trusted() && (options->costs_out || !options->job.tries.schedules.empty())) {
     print_error("nothing can be predicted from these steps, and nothing is written: " +
                 analysis.iterations.trust.why.front());

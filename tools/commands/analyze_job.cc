@@ -121,8 +121,8 @@ std::vector<std::vector<OuterActivity>> activities_of(const traces::AssembledSte
   return activities;
 }
 
-/// Why ops with other times say nothing of the step, which is known of steps that were simulated:
-/// what runs beside an op or a message decides how long it takes. Empty where they do.
+/// Says why a simulated step shows nothing about ops with other times: what runs beside an op or a
+/// message decides how long it takes. Empty for other steps.
 std::string find_obstacle(const traces::MeasuredStep& step) {
   const LowerOptions& lower = step.facts.made.lower;
   if (step.facts.parts && has_pairs(*step.schedule) && lower.overlap != Overlap::kSerial)
@@ -137,7 +137,7 @@ traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
                                   const traces::AssembledSteps& read) {
   traces::TrustEvidence evidence{{}, {}, read.remarks.doubts, read.remarks.faults};
   if (iterations.causes && iterations.causes->is_known)
-    evidence.standstill = find_standstill(join_replicas(read.steps));
+    evidence.gap_shares = find_gap_shares(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;
@@ -299,7 +299,7 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
   return costs;
 }
 
-/// The slow stage that may as well be a slow rank, because one replica cannot tell them apart.
+/// The slow stage that may be a slow rank instead, because one replica cannot tell them apart.
 std::optional<std::int32_t> find_stage_or_rank(const traces::Iterations& iterations) {
   if (!iterations.causes || traces::has_replicas(iterations)) return {};
   for (const Cause& cause : iterations.causes->causes)

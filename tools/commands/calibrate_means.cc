@@ -11,9 +11,9 @@ namespace bubblescope::tools {
 namespace {
 
 /// [stage][kind]: the durations of the ops of all schedules.
-using Durations = std::vector<std::array<std::vector<Nanos>, kComputeKinds>>;
+using DurationsByKind = std::vector<std::array<std::vector<Nanos>, kComputeKinds>>;
 
-void add_ops(Durations& durations, const TimedStep& step) {
+void add_ops(DurationsByKind& durations, const TimedStep& step) {
   for (InstructionId id = 0; id < step.program.size(); ++id) {
     const auto& [op, lane, rank, peer, role] = step.program.instructions[id];
     if (lane != kNoLane && is_compute(op.kind))
@@ -29,7 +29,7 @@ std::vector<std::array<double, kComputeKinds>> find_shortfalls(const CostTable& 
   PredictOptions flags = measured.inputs.flags();
   flags.cost.file = "measured costs";
   const PredictInputs inputs(std::move(flags), {.costs = table});
-  Durations durations(table.stages.size());
+  DurationsByKind durations(table.stages.size());
   for (const Measurement& each : measured.schedules)
     add_ops(durations, predict_timed_step(each.step.schedule, inputs));
   std::vector<std::array<double, kComputeKinds>> factors(durations.size());

@@ -21,6 +21,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/no_model.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
@@ -325,7 +326,7 @@ int run_check(const Arguments& arguments) {
   CommandFlags app{"Is a schedule legal, can it deadlock, what memory does it need",
                    "bubblescope check"};
   std::vector<std::string> names;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   bool suggest = false;
   PredictOptions flags;
   app.add_option("SCHEDULE", names,
@@ -337,7 +338,7 @@ int run_check(const Arguments& arguments) {
   app.add_flag("--all-modes", standard.all_modes,
                "exit 1 if it deadlocks in any message mode, or swaps messages: a gate for CI");
   app.add_flag("--suggest", suggest, "print receives in better places, and what they gain");
-  add_format_option(app, format, {"text", "json"});
+  add_format_option(app, format, {OutputFormat::kText, OutputFormat::kJson});
   app.footer(kCheckExample);
   if (names_workload(arguments)) return check_workload_files(arguments, app);
   // Whether an order is legal does not depend on costs, and memory counts in micro-batches here.
@@ -356,7 +357,7 @@ int run_check(const Arguments& arguments) {
       inputs.flags(), names,
       is_of_pytorch(inputs.flags().shape.profile) ? ProfileUse::kLists : ProfileUse::kOrder);
   standard.mode = inputs.config().lower.mode;
-  return check_all(names, inputs, {standard, format == "json", is_list, suggest});
+  return check_all(names, inputs, {standard, format == OutputFormat::kJson, is_list, suggest});
 }
 
 }  // namespace bubblescope::tools

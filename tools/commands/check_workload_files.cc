@@ -12,6 +12,7 @@
 #include "sim/ir/plain_text.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/options.h"
+#include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/file.h"
@@ -34,7 +35,7 @@ constexpr const char* kExample =
 
 struct WorkloadFlags {
   std::vector<std::string> files;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   std::string mode = "eager";
   bool all_modes = false;
 };
@@ -140,7 +141,7 @@ int check_workload_files(const Arguments& arguments, const CommandFlags& of_sche
   CommandFlags app{"Do the ranks of a workload fit together, can it hang", "bubblescope check"};
   WorkloadFlags flags;
   app.add_option("FILE", flags.files, "GOAL text, or the files of a Chakra set")->required();
-  add_format_option(app, flags.format, {"text", "json"});
+  add_format_option(app, flags.format, {OutputFormat::kText, OutputFormat::kJson});
   app.add_option("--p2p-mode", flags.mode,
                  "the mode that must not hang: eager (default) or rendezvous")
       ->type_name("MODE");
@@ -158,14 +159,14 @@ int check_workload_files(const Arguments& arguments, const CommandFlags& of_sche
   if (workloads.size() > 1) json.begin_array();
   for (const traces::Workload& workload : workloads) {
     const traces::WorkloadVerdict verdict = traces::check_workload(workload);
-    if (flags.format == "json")
+    if (flags.format == OutputFormat::kJson)
       write_json(json, workload, verdict, is_sound(verdict, flags));
     else
       print_text(workload, verdict);
     sound = sound && is_sound(verdict, flags);
   }
   if (workloads.size() > 1) json.end_array();
-  if (flags.format == "json") print_output("{}\n", text);
+  if (flags.format == OutputFormat::kJson) print_output("{}\n", text);
   return sound ? 0 : 1;
 }
 

@@ -21,12 +21,14 @@
 #include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/model_report.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -235,7 +237,7 @@ void print_json(const std::vector<ComparedRow>& rows) {
 
 /// The outputs besides the rows.
 struct Output {
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   ExportOptions exports;
   std::string command;
   std::optional<int> columns = {};  ///< that tables must fit
@@ -272,9 +274,9 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   if (comparisons.empty()) return 1;
   if (!session.start_reporting_or_wait()) return 0;
   write_exports(steps_of(comparisons), output.exports, output.command);
-  if (output.format == "json")
+  if (output.format == OutputFormat::kJson)
     print_output("{}", write_comparison_json(comparisons));
-  else if (output.format == "csv")
+  else if (output.format == OutputFormat::kCsv)
     print_output("{}", write_comparison_csv(comparisons));
   else
     print_fitted(write_comparison_text(comparisons, output.columns), output.columns.has_value());
@@ -319,7 +321,8 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   app.add_option("--results", options.output.results,
                  "with --backend: a line of json per schedule, as soon as it is measured")
       ->type_name("FILE");
-  add_format_option(app, options.output.format, {"text", "json", "csv"});
+  add_format_option(app, options.output.format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, options.output.exports);
   app.add_flag("--wide", options.wide,
                "all columns of tables, also where the terminal is narrower");
@@ -331,7 +334,7 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   const bool predicts_only = options.run.backend.empty();
   const bool is_one = names_of(options.list).size() == 1 && options.shapes.empty();
   const Output& output = options.output;
-  check_export_paths(output.exports, output.format != "text",
+  check_export_paths(output.exports, output.format != OutputFormat::kText,
                      is_one && predicts_only ? Steps::kOne : Steps::kSeveral);
   if (predicts_only && !output.results.empty())
     throw Error("--results is written while schedules run; add --backend");
@@ -348,9 +351,9 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
 void print_rows(const std::vector<ComparedRow>& rows, const CompareOptions& options) {
   traces::DrawOptions draw = detect_draw_options();
   draw.fit = draw.fit && !options.wide;
-  if (options.output.format == "json")
+  if (options.output.format == OutputFormat::kJson)
     print_json(rows);
-  else if (options.output.format == "csv")
+  else if (options.output.format == OutputFormat::kCsv)
     print_csv(rows);
   else
     print_text(rows, draw);
@@ -371,7 +374,7 @@ int run_compare(const Arguments& arguments) {
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
-  if (!shows_ops && output.format != "json") options.predict.slack = Slack::kSkip;
+  if (!shows_ops && output.format != OutputFormat::kJson) options.predict.slack = Slack::kSkip;
   const PredictInputs inputs = read_inputs(std::move(options.predict), names_of(options.list));
   warn_without_noise(app, inputs.flags().noise, noise_of_costs(inputs));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, inputs,
@@ -381,7 +384,7 @@ int run_compare(const Arguments& arguments) {
   warn_of_model_sizes(rows, inputs);
   warn_of_unused(rows, names_of(options.list), inputs);
   warn_of_unused_chunks(options.shapes, names_of(options.list));
-  if (output.format != "json")
+  if (output.format != OutputFormat::kJson)
     warn_of_unused_unit(inputs.flags().memory, "activations are shown in micro-batches");
   const int status = status_of(rows);
   if (!options.run.backend.empty())

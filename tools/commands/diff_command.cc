@@ -18,6 +18,7 @@
 #include "tools/commands/job_table.h"
 #include "tools/errors.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/file.h"
@@ -253,18 +254,18 @@ int run_diff(const Arguments& arguments) {
                    "bubblescope diff"};
   std::string path_a;
   std::string path_b;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   std::vector<std::string> conditions;
   ExportOptions exports;
   app.add_option("A", path_a, "a file of --save or --format json or csv, - for stdin")->required();
   app.add_option("B", path_b, "the file to compare with A")->required();
-  add_format_option(app, format, {"text", "json"});
+  add_format_option(app, format, {OutputFormat::kText, OutputFormat::kJson});
   add_export_options(app, exports);
   add_gate_option(app, conditions);
   app.footer(kDiffExample);
   if (!app.parse(arguments)) return 0;
   const std::vector<Condition> gate = parse_conditions(conditions);
-  check_export_paths(exports, format != "text", Steps::kSeveral);
+  check_export_paths(exports, format != OutputFormat::kText, Steps::kSeveral);
   const Side a = load_job(path_a);
   const Side b = load_job(path_b);
   Metrics metrics = comparable(a.metrics, b.metrics);
@@ -276,7 +277,7 @@ int run_diff(const Arguments& arguments) {
   }
   expect_known(gate, metrics);
   write_sides(a, b, exports, format_command_line("diff", arguments));
-  if (format == "json") {
+  if (format == OutputFormat::kJson) {
     print_json(a, b, metrics, difference);
   } else {
     print_metrics(a.metrics, b.metrics);

@@ -12,6 +12,7 @@
 
 #include "sim/analysis/highest_peak.h"
 #include "sim/ir/error.h"
+#include "sim/ir/named.h"
 #include "sim/ir/nearest_names.h"
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
@@ -20,28 +21,37 @@ namespace bubblescope::tools {
 
 namespace {
 
-constexpr std::array<const char*, 6> kComparisons{"<=", ">=", "==", "!=", "<", ">"};
+/// "<=" and ">=" come before the signs with which they begin.
+constexpr std::array<Named<Relation>, 6> kRelations{{{Relation::kAtMost, "<="},
+                                                     {Relation::kAtLeast, ">="},
+                                                     {Relation::kEqual, "=="},
+                                                     {Relation::kUnequal, "!="},
+                                                     {Relation::kBelow, "<"},
+                                                     {Relation::kAbove, ">"}}};
 
 bool holds(const Condition& condition, double value) {
-  if (condition.comparison == "<") return value < condition.limit;
-  if (condition.comparison == "<=") return value <= condition.limit;
-  if (condition.comparison == ">") return value > condition.limit;
-  if (condition.comparison == ">=") return value >= condition.limit;
-  if (condition.comparison == "==") return value == condition.limit;
-  return value != condition.limit;
+  switch (condition.relation) {
+    case Relation::kAtMost: return value <= condition.limit;
+    case Relation::kAtLeast: return value >= condition.limit;
+    case Relation::kEqual: return value == condition.limit;
+    case Relation::kUnequal: return value != condition.limit;
+    case Relation::kBelow: return value < condition.limit;
+    case Relation::kAbove: return value > condition.limit;
+  }
+  return false;
 }
 
 Condition parse_condition(const std::string& text) {
   std::string packed = text;
   packed.erase(std::remove(packed.begin(), packed.end(), ' '), packed.end());
-  for (const char* comparison : kComparisons) {
-    const std::size_t at = packed.find(comparison);
+  for (const Named<Relation>& relation : kRelations) {
+    const std::size_t at = packed.find(relation.name);
     if (at == std::string::npos || at == 0) continue;
-    const std::string limit = packed.substr(at + std::string(comparison).size());
+    const std::string limit = packed.substr(at + relation.name.size());
     char* end = nullptr;
     const double value = std::strtod(limit.c_str(), &end);
     if (limit.empty() || *end != '\0' || !std::isfinite(value)) break;
-    return {text, packed.substr(0, at), comparison, value};
+    return {text, packed.substr(0, at), relation.choice, value};
   }
   throw Error(
       "--fail-if: '" + text +
@@ -85,8 +95,8 @@ void expect_possible(const Condition& condition) {
   const Range range = range_of(condition.metric);
   const double limit = condition.limit;
   const bool is_inside = limit >= range.min && limit <= range.max;
-  const bool never_holds = (condition.comparison == ">" && limit == range.max) ||
-                           (condition.comparison == "<" && limit == range.min);
+  const bool never_holds = (condition.relation == Relation::kAbove && limit == range.max) ||
+                           (condition.relation == Relation::kBelow && limit == range.min);
   if (is_inside && !never_holds) return;
   // A limit outside the range gives the same answer for every value in the range, so one value
   // decides.

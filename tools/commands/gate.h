@@ -1,6 +1,7 @@
 // A gate is a condition on a value of the report. If it holds, the command exits with status 1.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,11 +16,14 @@ namespace bubblescope::tools {
 using Metrics = std::map<std::string, double>;
 Metrics collect_metrics(const BubbleReport& report);
 
+/// How a value must stand to the limit of a condition.
+enum class Relation : std::uint8_t { kAtMost, kAtLeast, kEqual, kUnequal, kBelow, kAbove };
+
 /// `bubble_ratio>0.1`
 struct Condition {
   std::string text;
   std::string metric;
-  std::string comparison;  ///< one of < <= > >= == !=
+  Relation relation = Relation::kAbove;
   double limit = 0;
 };
 

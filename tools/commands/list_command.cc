@@ -11,6 +11,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/options.h"
+#include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/format.h"
@@ -138,18 +139,18 @@ void print_text(const std::vector<Entry>& entries) {
 int run_list(const Arguments& arguments) {
   CommandFlags app{"What is known, one line each", "bubblescope list"};
   std::string what = "schedules";
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   app.add_option("WHAT", what,
                  "schedules, formats, profiles, modes, models, gpus, runtimes or backends");
-  add_format_option(app, format, {"text", "json", "names"});
+  add_format_option(app, format, {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kNames});
   app.footer(
       "example: every schedule name, for a script\n  bubblescope list schedules --format names\n");
   if (!app.parse(arguments)) return 0;
   std::vector<Entry> entries = entries_of(what);
   for (Entry& entry : entries) entry.summary = name_flags(entry.summary);
-  if (format == "json") {
+  if (format == OutputFormat::kJson) {
     print_json(entries);
-  } else if (format == "names") {
+  } else if (format == OutputFormat::kNames) {
     for (const Entry& entry : entries) print_output("{}\n", entry.name);
   } else {
     print_text(entries);

@@ -9,6 +9,7 @@
 #include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
 #include "tools/flags/command_flags.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/partition_options.h"
 #include "tools/inputs/predict.h"
 #include "tools/print.h"
@@ -167,16 +168,19 @@ void warn_of_slow_messages(const schedules::Partition& partition, const Partitio
 int run_partition(const Arguments& arguments) {
   CommandFlags app{"Cut a model's layers into stages and replicas", "bubblescope partition"};
   PartitionOptions options;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   std::optional<std::string> output;
   add_partition_options(app, options);
-  add_format_option(app, format, {"text", "json", "csv", "megatron", "torchtitan"});
+  add_format_option(app, format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv,
+                     OutputFormat::kMegatron, OutputFormat::kTorchtitan});
   app.add_option("-o,--output", output, "write the stages as a --costs file")->type_name("FILE");
   app.footer(kPartitionExample);
   if (!app.parse(arguments)) return 0;
   options = choose_method(std::move(options));
-  if (!options.layers && (format == "megatron" || format == "torchtitan"))
-    throw Error("--format " + format + " needs to know what the layers are; give --layers");
+  if (!options.layers && (format == OutputFormat::kMegatron || format == OutputFormat::kTorchtitan))
+    throw Error("--format " + name_of(kOutputFormats, format) +
+                " needs to know what the layers are; give --layers");
   const LayerGraph graph = traces::read_model_profile(options.profile, options.repeats);
   if (graph.costs) report_uncounted_costs(*graph.costs, options);
   report_partition_defaults(graph, options);
@@ -191,10 +195,7 @@ int run_partition(const Arguments& arguments) {
     if (*output != "-") print_message("wrote {}\n", *output);
   }
   if (output == "-") return 0;
-  if (format == "text")
-    print_folded("{}", write_partition(planned, format));
-  else
-    print_output("{}", write_partition(planned, format));
+  print_result(write_partition(planned, format), format);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/flags/output_format.h"
 #include "traces/costs/megatron_layout.h"
 #include "traces/json/json_writer.h"
 #include "traces/plans/framework_layers.h"
@@ -141,11 +142,11 @@ LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds) {
   return layout;
 }
 
-std::string write_partition(const PartitionPlan& plan, const std::string& format) {
-  if (format == "megatron") return megatron_of(*plan.layout);
-  if (format == "torchtitan") return torchtitan_of(*plan.layout);
-  if (format == "json") return json_of(plan);
-  if (format == "csv") return csv_of(plan);
+std::string write_partition(const PartitionPlan& plan, OutputFormat format) {
+  if (format == OutputFormat::kMegatron) return megatron_of(*plan.layout);
+  if (format == OutputFormat::kTorchtitan) return torchtitan_of(*plan.layout);
+  if (format == OutputFormat::kJson) return json_of(plan);
+  if (format == OutputFormat::kCsv) return csv_of(plan);
   return text_of(plan);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/model/layer_layout.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/partition_options.h"
 
 namespace bubblescope::tools {
@@ -30,6 +31,6 @@ LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds);
 
 /// `format`: "text" for people, "json" (docs/partition.md has its keys), "csv", a row per stage, or
 /// what "megatron" and "torchtitan" take, which need the layout.
-std::string write_partition(const PartitionPlan& plan, const std::string& format);
+std::string write_partition(const PartitionPlan& plan, OutputFormat format);
 
 }  // namespace bubblescope::tools

@@ -11,9 +11,11 @@
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/output_format.h"
 #include "tools/inputs/given_flag.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/notes.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/interrupt.h"
 #include "tools/plan/break_even.h"
@@ -153,16 +155,17 @@ traces::TrainingSettings settings_of(const ModelOnDevices& on, const StepEnd& en
 }
 
 void print_table(traces::PlanTable table, const PlanOptions& options) {
-  if (options.format == "text") {
+  if (options.format == OutputFormat::kText) {
     const traces::DrawOptions terminal = detect_draw_options();
     const traces::PlanTextOptions shown{terminal.width, terminal.colour,
                                         terminal.fit && !options.wide, options.top.value_or(20)};
     print_output("{}", name_flags(traces::write_plan_text(table, shown)));
     return;
   }
-  if (options.format == "megatron" || options.format == "torchtitan") {
-    const auto framework = options.format == "megatron" ? traces::Framework::kMegatron
-                                                        : traces::Framework::kTorchtitan;
+  if (options.format == OutputFormat::kMegatron || options.format == OutputFormat::kTorchtitan) {
+    const auto framework = options.format == OutputFormat::kMegatron
+                               ? traces::Framework::kMegatron
+                               : traces::Framework::kTorchtitan;
     const std::string text = traces::write_plan_config(table, framework, options.top.value_or(1));
     warn_of_other_runtime(framework, options.predict.model);
     if (framework == traces::Framework::kMegatron)
@@ -171,8 +174,8 @@ void print_table(traces::PlanTable table, const PlanOptions& options) {
     return;
   }
   if (options.top && *options.top < table.plans.size()) table.plans.resize(*options.top);
-  print_output("{}", options.format == "json" ? traces::write_plan_json(table)
-                                              : traces::write_plan_csv(table));
+  print_output("{}", options.format == OutputFormat::kJson ? traces::write_plan_json(table)
+                                                           : traces::write_plan_csv(table));
 }
 
 void warn_of_unused_numbers(const std::vector<std::string>& unused) {
@@ -185,7 +188,7 @@ int show_plans(traces::PlanTable table, const PlanOptions& options, const Predic
   warn_of_plans(table.plans, inputs);
   if (options.predict.model.given()) note_untried(table.plans, inputs, options.given);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
-  if (table.any_framework && status == 0 && options.format == "text")
+  if (table.any_framework && status == 0 && options.format == OutputFormat::kText)
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
   if (!options.svg.empty() && status == 0)
     write_and_report(options.svg, traces::write_heat_map_svg(table.plans));
@@ -196,8 +199,8 @@ int show_plans(traces::PlanTable table, const PlanOptions& options, const Predic
 /// Whether to compute lower bounds, which may take a third of the time. Text does not show them;
 /// journals keep them for the command that prints the plan.
 Detail choose_detail(const PlanOptions& options) {
-  return options.format == "text" && !options.files.any() ? Detail::kBrief
-                                                          : Detail::kBriefWithBound;
+  return options.format == OutputFormat::kText && !options.files.any() ? Detail::kBrief
+                                                                       : Detail::kBriefWithBound;
 }
 
 SweepOptions sweep_options(const PlanOptions& options) {
@@ -285,7 +288,7 @@ int plan_shapes(PlanOptions& options) {
   const auto show = [&](std::vector<Outcome> outcomes) {
     warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, outcomes));
     traces::PlanTable table = tabulate(options, configurations, std::move(outcomes));
-    if (options.format != "csv") {  // CSV has no break-even points
+    if (options.format != OutputFormat::kCsv) {  // CSV has no break-even points
       BreakEvens break_evens = find_break_evens(what_if, table.plans);
       table.break_evens = std::move(break_evens.found);
       table.break_even_best = std::move(break_evens.best);

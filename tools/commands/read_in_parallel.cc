@@ -9,6 +9,8 @@
 #include <system_error>
 #include <thread>
 
+#include "traces/files/file.h"
+
 namespace bubblescope::tools {
 
 namespace {
@@ -36,7 +38,7 @@ traces::ObservedTrace read_one(const std::string& path, const traces::NameRules&
                                StreamTexts& streams) {
   const std::optional<std::string> text = streams.take(path);
   if (!text) return traces::read_trace(path, &rules);
-  return traces::parse_trace({name_input(path), *text, &rules});
+  return traces::parse_trace({traces::name_input(path), *text, &rules});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/inputs/inputs.h"
@@ -66,13 +67,13 @@ int status_of(const Measurement& measurement) {
   return measurement.verification && !measurement.verification->matches ? 1 : 0;
 }
 
-std::string print_report(const Measurement& measurement, const std::string& format) {
+std::string print_report(const Measurement& measurement, OutputFormat format) {
   const TimedStep& step = measurement.step;
-  if (format == "json")
+  if (format == OutputFormat::kJson)
     return traces::write_report_json(
         step.report, step.program, step.timeline,
         [&](traces::JsonWriter& json) { write_measurement_json(json.line(1), measurement); });
-  if (format == "csv") return traces::write_report_csv(step.report);
+  if (format == OutputFormat::kCsv) return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
   return name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
                     traces::write_text_report(step.record(), draw)) +
@@ -81,7 +82,7 @@ std::string print_report(const Measurement& measurement, const std::string& form
 
 struct RunCommand {
   std::string schedule;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   std::string training_file;
   std::string activity_file;
   PredictInputs inputs;
@@ -106,7 +107,8 @@ void add_options(CommandFlags& app, RunCommand& command, PredictOptions& flags) 
   app.add_option("--activity", command.activity_file,
                  "GPUs: kernels and copies within each op of the step, by CUPTI, as .csv or .json")
       ->type_name("FILE");
-  add_format_option(app, command.format, {"text", "json", "csv"});
+  add_format_option(app, command.format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, command.exports);
 }
 
@@ -128,7 +130,7 @@ void expect_sound_run(const CommandFlags& app, const PredictOptions& flags, RunC
   command.run.keeps_weights = !command.training_file.empty();
   command.run.device.activity = !command.activity_file.empty();
   if (command.run.device.activity) expect_activity(command.activity_file, command.run.backend);
-  check_export_paths(command.exports, command.format != "text");
+  check_export_paths(command.exports, command.format != OutputFormat::kText);
   expect_folder(command.training_file);
 }
 
@@ -155,8 +157,7 @@ void write_files(const RunCommand& command, const Measurement& measurement,
 
 int show_run(const RunCommand& command, const Measurement& measurement) {
   if (measurement.breakdown) return status_of(measurement);
-  print_fitted(print_report(measurement, command.format),
-               command.format == "text" && detect_draw_options().fit);
+  print_result(print_report(measurement, command.format), command.format);
   const int status = status_of(measurement);
   if (status != 0) print_error(to_string(*measurement.verification));
   const TimedStep& step = measurement.step;

@@ -12,6 +12,7 @@
 #include "tools/flags/choice.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/model_report.h"
@@ -176,12 +177,12 @@ void write_claim_json(traces::JsonWriter& json, const schedules::FoundSchedule& 
 }
 
 std::string print_found(const schedules::FoundSchedule& found, const TimedStep& step,
-                        const SearchOptions& options, const std::string& format) {
-  if (format == "json")
+                        const SearchOptions& options, OutputFormat format) {
+  if (format == OutputFormat::kJson)
     return traces::write_report_json(
         step.report, step.program, step.timeline,
         [&](traces::JsonWriter& json) { write_claim_json(json, found, options); });
-  if (format == "csv") return traces::write_report_csv(step.report);
+  if (format == OutputFormat::kCsv) return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
   return name_flags(traces::draw_timeline(step.record(), draw)) + "\n" + verdict(found, options) +
          name_flags(traces::write_text_report(step.record(), draw));
@@ -221,14 +222,14 @@ int run_search(const Arguments& arguments) {
       "bubblescope search"};
   SearchOptions options;
   PredictOptions flags;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   ExportOptions exports;
   std::vector<std::string> conditions;
   std::optional<std::string> output;
   add_predict_options(app, flags);
   add_model_options(app, flags.model);
   add_search_options(app, options);
-  add_format_option(app, format, {"text", "json", "csv"});
+  add_format_option(app, format, {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, exports);
   app.add_option("-o,--output", output,
                  "write the schedule, as our own json; - instead of a report")
@@ -240,7 +241,7 @@ int run_search(const Arguments& arguments) {
   warn_without_model(app, flags.model);
   note_unstated_defaults(app, flags);
   const std::vector<Condition> gate = parse_conditions(conditions);
-  check_export_paths(exports, format != "text" || output == "-");
+  check_export_paths(exports, format != OutputFormat::kText || output == "-");
   if (options.effort && options.time_limit)
     throw Error("--effort: a search has this or --time-limit; leave one of them out");
   expect_searchable(flags);
@@ -262,9 +263,7 @@ int run_search(const Arguments& arguments) {
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));
   if (output) write_and_report(*output, native(found.schedule));
-  if (output != "-")
-    print_fitted(print_found(found, step, options, format),
-                 format == "text" && detect_draw_options().fit);
+  if (output != "-") print_result(print_found(found, step, options, format), format);
   return report_failures(gate, collect_metrics(step.report)) ? 1 : 0;
 }
 

@@ -16,6 +16,7 @@
 #include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
@@ -44,16 +45,16 @@ constexpr const char* kSimulateExample =
     "  bubblescope simulate zb-h1 --pp 4 -m 8 --f 10 --i 10 --w 9 --p2p 0.4 --svg zb-h1.svg\n";
 
 std::string print_report(const TimedStep& step, const std::optional<LossReport>& loss,
-                         const std::string& format, const traces::DrawOptions& draw) {
+                         OutputFormat format, const traces::DrawOptions& draw) {
   const std::optional<PlacedModel>& placed = step.models.placed;
-  if (format == "json")
+  if (format == OutputFormat::kJson)
     return traces::write_report_json(step.report, step.program, step.timeline,
                                      [&](traces::JsonWriter& json) {
                                        traces::write_made_with_json(json.line(1), step.made);
                                        if (loss) traces::write_loss_json(json.line(1), *loss);
                                        if (placed) write_model_json(json, *placed, step.report);
                                      });
-  if (format == "csv") return traces::write_report_csv(step.report);
+  if (format == OutputFormat::kCsv) return traces::write_report_csv(step.report);
   const std::string text = name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
                                       traces::write_text_report(step.record(), draw));
   if (loss) return traces::write_loss_text(*loss) + "\n" + text;
@@ -76,7 +77,7 @@ Metrics metrics_of_step(const TimedStep& step) {
 
 struct SimulateOptions {
   std::string schedule;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   PredictInputs inputs;
   ExportOptions exports;
   std::vector<Condition> gate;
@@ -100,7 +101,8 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   add_loss_option(app, flags, LossKeys::kRankAndTime);
   add_held_memory_options(app, flags);
   add_model_options(app, flags.model);
-  add_format_option(app, options.format, {"text", "json", "csv"});
+  add_format_option(app, options.format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, options.exports);
   add_gate_option(app, conditions);
   app.add_flag("--all-ranks", options.all_ranks,
@@ -109,12 +111,12 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
                "all columns of tables, also where the terminal is narrower");
   app.footer(kSimulateExample);
   if (!app.parse(arguments)) return {};
-  if (options.format != "json" && !writes_files(options.exports))
+  if (options.format != OutputFormat::kJson && !writes_files(options.exports))
     flags.slack = Slack::kSkip;  // the text and the csv do not show it
   warn_without_model(app, flags.model);
   note_unstated_defaults(app, flags);
   options.gate = parse_conditions(conditions);
-  check_export_paths(options.exports, options.format != "text");
+  check_export_paths(options.exports, options.format != OutputFormat::kText);
   options.inputs = read_inputs(std::move(flags), {options.schedule});
   warn_without_noise(app, options.inputs.flags().noise, noise_of_costs(options.inputs));
   return options;
@@ -124,8 +126,9 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
 TimedStep predict_shown(const SimulateOptions& options) {
   if (writes_files(options.exports)) return predict_timed_step(options.schedule, options.inputs);
   return predict_report(options.schedule, options.inputs, [&](const BubbleReport& report) {
-    return options.format == "text" ? traces::choose_shown_ranks(report, options.all_ranks)
-                                    : std::vector<std::int32_t>{};
+    return options.format == OutputFormat::kText
+               ? traces::choose_shown_ranks(report, options.all_ranks)
+               : std::vector<std::int32_t>{};
   });
 }
 
@@ -148,7 +151,7 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(options.inputs, std::span(&ops, 1));
   warn_of_file_shapes(options.inputs.flags(), {options.schedule});
-  if (step.report.noise && options.format == "csv")
+  if (step.report.noise && options.format == OutputFormat::kCsv)
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
   const auto is_of_noise = [](const Condition& condition) {
     return condition.metric.starts_with("noise_");
@@ -178,7 +181,7 @@ int run_simulate(const Arguments& arguments) {
   draw.all_ranks = options.all_ranks;
   draw.fit = draw.fit && !options.wide;
   print_fitted(print_report(step, loss, options.format, draw),
-               draw.fit && options.format == "text");
+               draw.fit && options.format == OutputFormat::kText);
   const Problems problems = find_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   for (const Problem& problem : problems)
     print_message("bubblescope: {}\n", name_flags(to_string(problem)));

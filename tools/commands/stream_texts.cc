@@ -39,6 +39,4 @@ std::optional<std::string> StreamTexts::take(const std::string& path) {
   return std::exchange(found->second, {});
 }
 
-std::string name_input(const std::string& path) { return path == "-" ? "stdin" : path; }
-
 }  // namespace bubblescope::tools

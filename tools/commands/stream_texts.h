@@ -26,7 +26,4 @@ class StreamTexts {
   std::map<std::string, std::string> texts_;
 };
 
-/// The name of an input for messages: "stdin" for "-".
-std::string name_input(const std::string& path);
-
 }  // namespace bubblescope::tools

@@ -14,6 +14,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/commands/trace_paths.h"
+#include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "traces/files/file.h"
 #include "traces/files/gzip.h"
@@ -78,7 +79,8 @@ std::optional<Text> read_text(const std::string& path, const StreamTexts& stream
 std::optional<Text> read_log_text(const std::string& path, const StreamTexts& streams) {
   std::optional<Text> text = read_text(path, streams);
   if (!text || traces::is_timer_log(view(*text))) return text;
-  if (traces::is_training_log(view(*text))) refuse_without_timers(name_input(path), view(*text));
+  if (traces::is_training_log(view(*text)))
+    refuse_without_timers(traces::name_input(path), view(*text));
   return {};
 }
 
@@ -114,7 +116,7 @@ std::vector<LogFile> read_files(const std::vector<std::string>& paths, const Str
   std::vector<LogFile> files;
   for (const std::string& given : paths) {
     std::vector<LogText> texts = read_folder(given);
-    if (texts.empty()) texts.push_back({name_input(given), read_log_text(given, streams)});
+    if (texts.empty()) texts.push_back({traces::name_input(given), read_log_text(given, streams)});
     for (const LogText& one : texts) {
       files.push_back({one.path, {}});
       if (one.text) files.back().logs = traces::read_timer_logs(view(*one.text), one.path);
@@ -157,25 +159,24 @@ std::optional<traces::TimerLog> read_timer_log(const std::string& path,
                                                const StreamTexts& streams) {
   const std::optional<Text> text = read_log_text(path, streams);
   if (!text) return {};
-  return traces::read_timer_log(view(*text), name_input(path));
+  return traces::read_timer_log(view(*text), traces::name_input(path));
 }
 
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
-                                             const std::string& format,
-                                             const StreamTexts& streams) {
+                                             OutputFormat format, const StreamTexts& streams) {
   const std::vector<LogFile> files = read_files(paths, streams);
   if (std::all_of(files.begin(), files.end(),
                   [](const LogFile& file) { return file.logs.empty(); }))
     return {};
   expect_logs_alone(files);
-  if (format == "text") return write_logs(files);
+  if (format == OutputFormat::kText) return write_logs(files);
   if (files.size() > 1)
     throw Error(fmt::format(
         "--format {} holds one log of timers, but there are {}; give one, or a row for each by "
         "--each",
-        format, files.size()));
+        name_of(kOutputFormats, format), files.size()));
   const traces::TimerLog& log = traces::expect_one_writer(files.front().logs);
-  if (format == "json") return traces::write_timer_log_json(log);
+  if (format == OutputFormat::kJson) return traces::write_timer_log_json(log);
   for (const std::string& sentence : traces::describe_left_out(log))
     print_message("bubblescope: {}\n", sentence);
   return traces::write_timer_log_csv(log);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/commands/stream_texts.h"
+#include "tools/flags/output_format.h"
 #include "traces/measured/timer_log.h"
 
 namespace bubblescope::tools {
@@ -19,6 +20,6 @@ std::optional<traces::TimerLog> read_timer_log(const std::string& path, const St
 /// nullopt if no path is of a log. A folder of logs counts as its files. Throws Error for a damaged
 /// log, and where logs are given together with something else.
 std::optional<std::string> report_timer_logs(const std::vector<std::string>& paths,
-                                             const std::string& format, const StreamTexts& streams);
+                                             OutputFormat format, const StreamTexts& streams);
 
 }  // namespace bubblescope::tools

@@ -58,14 +58,4 @@ void add_configuration_options(CommandFlags& app, ModelOptions& options);
 /// Warns about flags of these that were given without --model.
 void warn_without_model(const CommandFlags& app, const ModelOptions& options);
 
-/// Looks up the model and the device. `lengths` are those of the micro-batches' sequences; empty:
-/// all are alike. Throws Error with the nearest known name.
-ModelOnDevices resolve(const ModelOptions& options, std::vector<std::int64_t> lengths = {});
-
-/// Says on stderr where the size of the heads makes attention slow, and which would be faster.
-void note_heads(const ModelOnDevices& on);
-
-/// Prints the assumptions to stderr, one per line.
-void print_assumptions(const ModelOnDevices& on);
-
 }  // namespace bubblescope::tools

@@ -385,13 +385,4 @@ void add_export_options(CommandFlags& app, ExportOptions& exports) {
     app.add_option("--" + format.name, exports[format.name], format.summary)->type_name("FILE");
 }
 
-void add_format_option(CommandFlags& app, std::string& format,
-                       const std::vector<std::string>& names) {
-  format = names[0];
-  Choices<std::string> choices;
-  for (const std::string& name : names) choices.emplace_back(name, name);
-  add_choice<std::string>(app, {"--format", "how the result is printed"}, choices,
-                          [&format](const std::string& chosen) { format = chosen; });
-}
-
 }  // namespace bubblescope::tools

@@ -110,8 +110,4 @@ PredictOptions take_replicas(PredictOptions options);
 using ExportOptions = std::map<std::string, std::optional<std::string>>;
 void add_export_options(CommandFlags& app, ExportOptions& exports);
 
-/// `--format`, one of the given names, the first of which is the default.
-void add_format_option(CommandFlags& app, std::string& format,
-                       const std::vector<std::string>& names);
-
 }  // namespace bubblescope::tools

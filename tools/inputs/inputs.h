@@ -19,7 +19,7 @@ namespace bubblescope::tools {
 /// The content of the files that flags name.
 struct InputFiles {
   std::optional<CostTable> costs = {};       ///< --costs
-  std::optional<ModelOnDevices> model = {};  ///< --model, --gpu and --lengths, by resolve()
+  std::optional<ModelOnDevices> model = {};  ///< --model, --gpu and --lengths, by resolve_model()
   std::vector<Nanos> arrivals = {};          ///< --arrivals
 };
 

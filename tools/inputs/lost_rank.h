@@ -1,4 +1,4 @@
-// --lose: the job that goes on without a rank, and what that costs.
+// --lose: the job that continues without a rank, and what that costs.
 #pragma once
 
 #include <string>

@@ -15,6 +15,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/model_options.h"
 #include "tools/inputs/model_headline.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/print.h"
 #include "traces/text/fit_table.h"
 

@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/resolve_model.h"
 #include "tools/inputs/schedule_notes.h"
 #include "traces/costs/cost_file.h"
 #include "traces/costs/value_list.h"
@@ -80,7 +81,7 @@ PredictInputs read_inputs(PredictOptions flags, const std::vector<std::string>& 
   std::vector<std::int64_t> lengths = read_lengths(flags.model);
   if (!flags.arrivals_file.empty())
     files.arrivals = traces::read_release_times(flags.arrivals_file);
-  if (flags.model.given()) files.model = resolve(flags.model, std::move(lengths));
+  if (flags.model.given()) files.model = resolve_model(flags.model, std::move(lengths));
   PredictInputs inputs(std::move(flags), std::move(files));
   if (inputs.flags().loss) expect_loss_config(inputs.config());
   return inputs;

@@ -233,7 +233,7 @@ class BreakEvenSearch {
     return last;
   }
 
-  /// Returns the first of the units up to `units` over which the runner-up is ahead, be it by a
+  /// Returns the first of the units up to `units` over which the runner-up is ahead, if only by a
   /// nanosecond; nullopt where it is not ahead there.
   std::optional<Nanos> walk_back(std::size_t runner_up, Nanos units) {
     const auto is_ahead = [&](Nanos count) { return is_behind_by(0, runner_up, value_of(count)); };

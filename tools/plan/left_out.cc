@@ -145,7 +145,7 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
 }
 
 /// The reason of the first refusal among the configurations of a number; empty where there is none.
-/// nullopt where one of them has a plan, be it one that does not fit.
+/// nullopt where one of them has a plan, even one that does not fit.
 std::optional<std::string> find_refusal(const NumberAxis& axis, std::int32_t number,
                                         const std::vector<Configuration>& configurations,
                                         const std::vector<Outcome>& outcomes) {

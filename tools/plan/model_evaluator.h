@@ -68,7 +68,7 @@ class ModelEvaluator {
   const Ordered& order(const Configuration& configuration);
   Outcome simulate_plan(const Configuration& configuration, const LayerCounts& layers) const;
   /// The same for modules that were chosen. Where the step holds more than they leave room for,
-  /// goes on to sets that take longer and hold less.
+  /// continues with sets that take longer and hold less.
   Outcome simulate_modules(const Configuration& configuration, std::size_t split) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
   static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);

@@ -18,6 +18,7 @@
 #include "tools/flags/heading.h"
 #include "tools/flags/model_options.h"
 #include "tools/flags/options.h"
+#include "tools/flags/output_format.h"
 #include "tools/flags/recompute_options.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
@@ -261,7 +262,9 @@ void add_run_options(CommandFlags& app, PlanRun& options) {
   app.add_flag("--wide", options.wide,
                "all columns of tables, also where the terminal is narrower");
   app.add_option("--svg", options.svg, "the heat map as a picture")->type_name("FILE");
-  add_format_option(app, options.format, {"text", "json", "csv", "megatron", "torchtitan"});
+  add_format_option(app, options.format,
+                    {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv,
+                     OutputFormat::kMegatron, OutputFormat::kTorchtitan});
 }
 
 void check_flag_files(const SweepFiles& files) {

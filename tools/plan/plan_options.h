@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/flags/options.h"
+#include "tools/flags/output_format.h"
 #include "tools/plan/model_plan.h"
 #include "tools/plan/plan_shards.h"
 #include "tools/plan/what_if.h"
@@ -31,7 +32,7 @@ struct PlanQuestion {
 struct PlanRun {
   std::optional<std::size_t> top;
   std::int32_t threads = 1;
-  std::string format;
+  OutputFormat format = OutputFormat::kText;
   bool wide = false;  ///< all columns, whatever the terminal's width
   std::string svg;
   SweepFiles files;

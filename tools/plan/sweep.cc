@@ -149,7 +149,7 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
   return outcomes;
 }
 
-Progress make_progress_bar() {
+ReportProgress make_progress_bar() {
   if (isatty(STDERR_FILENO) == 0) return {};
   using Clock = std::chrono::steady_clock;
   const auto drawn = std::make_shared<Clock::time_point>(Clock::now());

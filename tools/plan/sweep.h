@@ -16,7 +16,7 @@ namespace bubblescope::tools {
 std::vector<std::int32_t> parse_numbers(const std::string& text);
 
 /// Called now and then, from one thread at a time, with the number of finished configurations.
-using Progress = std::function<void(std::size_t done, std::size_t all)>;
+using ReportProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 /// Evaluates one configuration.
 using Evaluate = std::function<Outcome(const Configuration&)>;
@@ -27,7 +27,7 @@ using MakeEvaluate = std::function<Evaluate()>;
 
 struct SweepOptions {
   std::int32_t threads = 1;
-  Progress progress;
+  ReportProgress progress;
   /// Called from one thread at a time with the outcomes of the configurations from `begin` on.
   std::function<void(std::size_t begin, std::span<const Outcome> outcomes)> record = {};
 };
@@ -44,6 +44,6 @@ std::vector<Outcome> sweep(const std::vector<Configuration>& configurations,
                            const MakeEvaluate& make_evaluate, const SweepOptions& options);
 
 /// Returns a bar on stderr where that is a terminal; elsewhere nothing.
-Progress make_progress_bar();
+ReportProgress make_progress_bar();
 
 }  // namespace bubblescope::tools

@@ -237,7 +237,7 @@ void read_measured_step(const JsonNode& root, CostTable& costs) {
 }  // namespace
 
 CostTable read_cost_file(const std::string& path) {
-  return parse_cost_file(read_file(path), path == "-" ? "stdin" : path);
+  return parse_cost_file(read_file(path), name_input(path));
 }
 
 CostTable parse_cost_file(std::string_view text, const std::string& file) {

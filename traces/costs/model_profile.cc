@@ -285,7 +285,7 @@ LayerGraph parse_model_profile(std::string_view text, const std::string& file,
 }
 
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
-  LayerGraph graph = parse_model_profile(read_file(path), path == "-" ? "stdin" : path, repeats);
+  LayerGraph graph = parse_model_profile(read_file(path), name_input(path), repeats);
   if (graph.size() > kMaxSearchedLayers)
     throw Error(
         fmt::format("{}: has {} layers, and cutting takes memory and time for every pair of "

@@ -82,8 +82,6 @@ std::vector<std::int64_t> parse_list(std::string_view text, const std::string& f
   return values;
 }
 
-std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
-
 }  // namespace
 
 std::vector<std::int64_t> parse_lengths(std::string_view text, const std::string& file) {
@@ -96,11 +94,11 @@ std::vector<Nanos> parse_release_times(std::string_view text, const std::string&
 }
 
 std::vector<std::int64_t> read_lengths(const std::string& path) {
-  return parse_lengths(read_file(path), name_of(path));
+  return parse_lengths(read_file(path), name_input(path));
 }
 
 std::vector<Nanos> read_release_times(const std::string& path) {
-  return parse_release_times(read_file(path), name_of(path));
+  return parse_release_times(read_file(path), name_input(path));
 }
 
 }  // namespace bubblescope::traces

@@ -13,6 +13,9 @@ using Sink = std::function<void(std::string_view piece)>;
 /// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
 std::string read_file(const std::string& path);
 
+/// The name of an input in messages: "stdin" for "-".
+std::string name_input(const std::string& path);
+
 /// Throws Error where a text begins as one in UTF-16 does, and says how to convert it.
 void expect_no_utf16(std::string_view begin, const std::string& name);
 

@@ -141,4 +141,6 @@ std::string read_file(const std::string& path) {
   }
 }
 
+std::string name_input(const std::string& path) { return path == "-" ? "stdin" : path; }
+
 }  // namespace bubblescope::traces

@@ -63,8 +63,8 @@ std::int32_t count_pipelines_of(const KnownRanks& ranks, const ObservedTrace& tr
 /// Ranks that state other places may agree, as tensor-parallel ones of a simulated job do.
 void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
   const auto may_be_one_rank = [&](const ObservedOp& left, const ObservedOp& right) {
-    const Recorder& one = trace.recorders[static_cast<std::size_t>(left.recorder)];
-    const Recorder& other = further.recorders[static_cast<std::size_t>(right.recorder)];
+    const Recorder& one = recorder_of(trace, left);
+    const Recorder& other = recorder_of(further, right);
     if (one.tensor && other.tensor && one.tensor != other.tensor) return false;
     const bool state_replicas = one.has_replica && other.has_replica && !one.is_by_job_rank;
     return !state_replicas || left.replica == right.replica;
@@ -79,7 +79,7 @@ void refuse_repeated(const ObservedTrace& trace, const ObservedTrace& further) {
   if (found == trace.ops.end()) return;
   throw Error(
       fmt::format("{} has the ops that are in {} already, at the same times; give every trace once",
-                  further.recorders.front().where, trace.recorders[found->recorder].where));
+                  further.recorders.front().where, recorder_of(trace, *found).where));
 }
 
 /// When the first op of a recorder starts, and its last one ends.
@@ -168,7 +168,7 @@ ObservedTrace read_trace(const std::string& path, const NameRules* rules) {
     if (begin == kDatabase) return parse_trace({path, begin, rules});
   }
   const std::string text = read_file(path);
-  return parse_trace({path == "-" ? "stdin" : path, text, rules});
+  return parse_trace({name_input(path), text, rules});
 }
 
 void append(ObservedTrace& trace, ObservedTrace further) {

@@ -1,6 +1,7 @@
 // Reads measured traces, of this program or of others; one file per format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -72,6 +73,12 @@ struct ObservedTrace {
   std::vector<ObservedActivity> activities;
   Remarks remarks;
 };
+
+/// The recorder of an op or an activity.
+template <class Observed>
+const Recorder& recorder_of(const ObservedTrace& trace, const Observed& observed) {
+  return trace.recorders[static_cast<std::size_t>(observed.recorder)];
+}
 
 class NameRules;
 

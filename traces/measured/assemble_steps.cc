@@ -69,7 +69,7 @@ void add_sentence(std::vector<std::string>& sentences, std::optional<std::string
   if (sentence) sentences.push_back(*std::move(sentence));
 }
 
-/// The sentence behind the label of its step, if there is one.
+/// The sentence with the label of its step before it.
 std::optional<std::string> with_label(const std::string& label,
                                       std::optional<std::string> sentence) {
   if (!sentence || label.empty()) return sentence;
@@ -241,7 +241,7 @@ struct TimedDrafts {
 
 /// Times the drafts, after the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
-  StepExtents extents;
+  PipelineExtents extents;
   for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
   assembled.whole_steps = find_whole_steps(assembled.activities, extents);
   assembled.outer_activities =
@@ -280,7 +280,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   return std::move(timed.assembled);
 }
 
-/// The steps that files have whole.
+/// Settles the steps that files have whole.
 AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remarks) {
   AssembledSteps settled;
   Corrections corrections;

@@ -117,8 +117,8 @@ struct CutLanes {
   Corrections corrections = {};
 };
 
-/// Removes overlaps, because one rank computes one op at a time. Device clocks are exact to about a
-/// microsecond.
+/// Removes overlaps, because one rank computes one op at a time: clocks of devices are exact only
+/// to about a microsecond.
 CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::string& where) {
   CutLanes cut{std::move(lanes)};
   for (std::size_t rank = 0; rank < cut.lanes.size(); ++rank) {
@@ -142,9 +142,8 @@ CutLanes cut_overlaps(std::vector<std::vector<ObservedOp>> lanes, const std::str
   return cut;
 }
 
-/// Why ops make no whole step, and what to do: authors of schedules correct them, recordings are
-/// made again. Where a fault of the trace explains it, as slices that are ops by another name do,
-/// it is that one.
+/// Says why ops make no whole step, and what to do about a recording. A fault of the trace, such as
+/// slices that are ops by another name, is the better explanation.
 std::string explain_problem(const Problem& problem, const ObservedTrace& trace,
                             const StagesByRank& missing) {
   if (problem.rank && problem.position && missing.contains(*problem.rank))
@@ -186,8 +185,7 @@ ValidSchedule order_of(const std::vector<std::vector<ObservedOp>>& lanes,
 
 Program lower_measured(const ValidSchedule& schedule, bool has_late_results,
                        const std::string& remedies, const std::string& where) {
-  // In an overlapped pair, a forward whose input has arrived need not have waited for the input of
-  // the backward.
+  // The forward of an overlapped pair may have begun before the input of its backward arrived.
   LowerOptions options;
   options.overlap = Overlap::kSerial;
   std::variant<Program, Deadlock> lowered =
@@ -223,7 +221,7 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   const std::string remedies = explain_order(trace, ops);
   std::vector<std::vector<ObservedOp>> lanes(static_cast<std::size_t>(ranks));
   for (const ObservedOp& observed : ops.computes) lanes[observed.recorder].push_back(observed);
-  expect_one_pipeline(lanes, where);  // before overlaps are cut, which tell nested slices
+  expect_one_pipeline(lanes, where);  // overlaps show nested slices, until they are cut
   CutLanes cut = cut_overlaps(std::move(lanes), where);
   ValidSchedule schedule = order_of(cut.lanes, trace, missing, where);
   DraftStep draft{{std::move(label), std::move(schedule)}, std::move(cut.lanes)};

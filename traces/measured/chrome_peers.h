@@ -20,10 +20,9 @@ using PeerPlace = std::pair<std::int64_t, std::string>;
 /// thread; nothing where these do not tell them apart.
 using Peer = std::array<std::optional<std::int64_t>, 3>;
 
-/// The peer that ran each op. Threads are peers where two run the same op at the same time. A
-/// message that states none is of the peer that computes on its thread, or else just before it is
-/// sent or after it is received.
-/// [op], as `places`.
+/// [op], as `places`: the peer that ran it. Threads are peers where two run the same op at the same
+/// time. A message that states none is of the peer that computes on its thread, or else just before
+/// it is sent or after it is received.
 std::vector<Peer> find_peers(const std::vector<ChromeOp>& ops,
                              const std::vector<PeerPlace>& places);
 

@@ -26,7 +26,7 @@ ProcessRank rank_in(const std::string& name) {
   return {found->number, found->is_rank, found->is_device};
 }
 
-/// By their names; without ranks where a process has none.
+/// The ranks that the names of processes state, if they state any.
 ProcessRanks rank_by_names(const ChromeEvents& events, const std::set<std::string>& pids) {
   ProcessRanks ranks;
   for (const std::string& pid : pids) {
@@ -54,7 +54,7 @@ ProcessRanks rank_by_places(const ChromeEvents& events, const std::set<std::stri
   return ranks;
 }
 
-/// By the numbers that pids are, or that they name: "rank 3", "GPU0".
+/// The numbers that pids name ("rank 3", "GPU0"), or else those that they are.
 ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
   ProcessRanks ranks;
   for (const std::string& pid : pids)

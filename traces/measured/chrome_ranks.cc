@@ -24,16 +24,19 @@ namespace bubblescope::traces {
 
 namespace {
 
-std::optional<std::int64_t> find_argument(const ChromeSlice& slice, bool of_pipeline) {
-  if (!of_pipeline) return slice.rank;
-  // Beside a chunk, the stage is that of a rank.
+/// The argument that states a rank: of the pipeline (args.pp_rank), or of the job (args.rank).
+enum class RankArgument : std::uint8_t { kOfPipeline, kOfJob };
+
+std::optional<std::int64_t> find_argument(const ChromeSlice& slice, RankArgument argument) {
+  if (argument == RankArgument::kOfJob) return slice.rank;
+  // Where an op states its chunk as well, args.stage is the number of its rank.
   return slice.pp_rank || !slice.chunk ? slice.pp_rank : slice.stage;
 }
 
 /// Whether all ops state their rank in this way.
-bool have_arguments(const std::vector<ChromeOp>& ops, bool of_pipeline) {
+bool have_arguments(const std::vector<ChromeOp>& ops, RankArgument argument) {
   return std::all_of(ops.begin(), ops.end(), [&](const ChromeOp& op) {
-    const std::optional<std::int64_t> rank = find_argument(*op.slice, of_pipeline);
+    const std::optional<std::int64_t> rank = find_argument(*op.slice, argument);
     return rank && *rank >= 0 && *rank < kMaxRanks;
   });
 }
@@ -70,10 +73,11 @@ ChromeRanks count_pipelines(ChromeRanks ranks, const ChromeEvents& events,
 /// By the ranks in arguments. Processes with the same rank of a pipeline are replicas, and so are
 /// peers within one process, but for tensor-parallel ones.
 ChromeRanks rank_by_arguments(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
-                              const std::string& file, bool of_pipeline) {
+                              const std::string& file, RankArgument argument) {
+  const bool of_pipeline = argument == RankArgument::kOfPipeline;
   std::vector<PeerPlace> places;
   for (const ChromeOp& op : ops)
-    places.emplace_back(*find_argument(*op.slice, of_pipeline),
+    places.emplace_back(*find_argument(*op.slice, argument),
                         of_pipeline ? events.threads[op.slice->thread].process : std::string());
   const std::vector<Peer> peers =
       of_pipeline ? find_peers(ops, places) : std::vector<Peer>(ops.size());
@@ -119,8 +123,8 @@ ChromeRanks rank_by_processes(const ChromeEvents& events, const std::vector<Chro
 /// Ranks the ops of one pipeline, or of processes that are replicas.
 ChromeRanks rank_ops(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
                      const std::string& file) {
-  for (const bool of_pipeline : {true, false})
-    if (have_arguments(ops, of_pipeline)) return rank_by_arguments(events, ops, file, of_pipeline);
+  for (const RankArgument argument : {RankArgument::kOfPipeline, RankArgument::kOfJob})
+    if (have_arguments(ops, argument)) return rank_by_arguments(events, ops, file, argument);
   std::optional<ChromeRanks> ranks = rank_by_threads(events, ops, file);
   if (!ranks) ranks = rank_by_processes(events, ops, file);
   return number_tensor_peers(*std::move(ranks), ops, {});
@@ -142,7 +146,7 @@ std::map<std::int32_t, RankedReplica> rank_replicas(const ChromeEvents& events,
     std::vector<ChromeOp> own;
     for (const std::size_t at : replica.ops) own.push_back(ops[at]);
     replica.ranks = rank_ops(events, own, file);
-    const bool are_places = have_arguments(own, true);
+    const bool are_places = have_arguments(own, RankArgument::kOfPipeline);
     for (Recorder& recorder : replica.ranks.recorders) {
       recorder.has_replica = true;
       recorder.may_count_job = !are_places;

@@ -85,13 +85,13 @@ class ThreadRanks {
     return events_.threads[op.slice->thread].process;
   }
 
-  /// Its name, or its number.
+  /// The name of a thread; its number where it has none.
   const std::string& label_of(std::uint32_t thread) const {
     const ChromeThread& known = events_.threads[thread];
     return known.name.empty() ? known.id : known.name;
   }
 
-  /// The number in its name, if that is one of a rank or a device.
+  /// The number in a thread's name, if that is one of a rank or a device.
   std::optional<NamedNumber> named_number(std::uint32_t thread) const {
     const std::optional<NamedNumber> number = find_rank_number(label_of(thread));
     return number && (number->is_rank || number->is_device) ? number : std::nullopt;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -18,7 +17,7 @@
 #include "traces/measured/missing_ends.h"
 #include "traces/measured/open_chunks.h"
 #include "traces/measured/ops_in_order.h"
-#include "traces/measured/time_span.h"
+#include "traces/measured/step_extents.h"
 #include "traces/measured/usual_activities.h"
 
 namespace bubblescope::traces {
@@ -156,12 +155,7 @@ ObservedTrace place_activities(ObservedTrace trace) {
                   [](const ObservedActivity& activity) { return activity.has_step; }))
     return trace;
   const std::vector<OpsInOrder> by_recorder = computes_by_recorder(trace);
-  std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> steps;  // by recorder
-  for (const ObservedOp& observed : trace.ops) {
-    if (!is_compute(observed.op.kind)) continue;
-    const TimeSpan own{observed.start, observed.end};
-    widen(steps.emplace(std::pair(observed.recorder, observed.step), own).first->second, own);
-  }
+  const StepExtents steps = find_step_extents(trace);
   for (ObservedActivity& activity : trace.activities) {
     const OpsInOrder& ops = by_recorder[static_cast<std::size_t>(activity.recorder)];
     if (activity.has_step || ops.empty()) continue;

@@ -44,7 +44,7 @@ std::vector<std::vector<HostEvent>> find_host_events(const ChromeEvents& events,
   return threads;
 }
 
-/// How many events begin before one with a smaller number.
+/// The number of events that begin before one with a smaller number.
 std::int64_t count_disordered(const std::vector<HostEvent>& events) {
   std::int64_t count = 0;
   const HostEvent* last = nullptr;
@@ -58,7 +58,7 @@ std::int64_t count_disordered(const std::vector<HostEvent>& events) {
   return count;
 }
 
-/// How many events reach over the end of the one in which they begin.
+/// The number of events that reach over the end of the one in which they begin.
 std::int64_t count_crossing(const std::vector<HostEvent>& events) {
   std::int64_t count = 0;
   std::vector<Nanos> open;  // ends
@@ -70,7 +70,7 @@ std::int64_t count_crossing(const std::vector<HostEvent>& events) {
   return count;
 }
 
-/// The flows whose other end is missing, in a file that has both ends of any.
+/// The number of flows with one end, in a file that has ends of flows at all.
 std::int64_t count_half_flows(const ChromeEvents& events) {
   constexpr std::uint8_t kStart = 1;
   constexpr std::uint8_t kEnd = 2;
@@ -198,14 +198,14 @@ std::string describe_numbers(const RunningNumbers& numbers) {
   return what + ", by their running numbers (\"Ev Idx\"): the file was filtered, cut or changed";
 }
 
-void add_order(const std::vector<std::vector<HostEvent>>& threads,
-               std::vector<std::string>& found) {
+std::vector<std::string> describe_disorder(const std::vector<std::vector<HostEvent>>& threads) {
   std::int64_t disordered = 0;
   std::int64_t crossing = 0;
   for (const std::vector<HostEvent>& thread : threads) {
     disordered += count_disordered(thread);
     crossing += count_crossing(thread);
   }
+  std::vector<std::string> found;
   if (disordered > 0)
     found.push_back(fmt::format(
         "{} event(s) of the host are not in the order of their running numbers (\"Ev Idx\"): times "
@@ -216,14 +216,14 @@ void add_order(const std::vector<std::vector<HostEvent>>& threads,
         "{} op(s) or call(s) begin within a call of their thread and end after it, which "
         "no recording does: times in the file do not fit together",
         crossing));
+  return found;
 }
 
 }  // namespace
 
 std::vector<std::string> find_contradictions(const ChromeEvents& events, const ProfiledOps& ops) {
-  std::vector<std::string> found;
-  if (!events.numbers.are_complete()) found.push_back(describe_numbers(events.numbers));
-  add_order(find_host_events(events, ops), found);
+  std::vector<std::string> found = describe_disorder(find_host_events(events, ops));
+  if (!events.numbers.are_complete()) found.insert(found.begin(), describe_numbers(events.numbers));
   const auto host = find_outer_by_thread(events, is_on_host);
   if (const std::int64_t half = count_half_flows(events); half > 0)
     found.push_back(

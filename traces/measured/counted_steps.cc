@@ -58,7 +58,7 @@ CountedSteps count_lane(std::vector<ObservedOp>& ops, const std::vector<std::siz
   return counted;
 }
 
-/// By replica.
+/// The lanes of every replica.
 std::map<std::int32_t, Lanes> list_lanes(const std::vector<ObservedOp>& ops,
                                          std::vector<std::size_t> counted) {
   std::stable_sort(counted.begin(), counted.end(), [&](std::size_t left, std::size_t right) {

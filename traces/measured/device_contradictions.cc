@@ -127,14 +127,12 @@ class DeviceCheck {
   }
 
   /// Within an op, a device is not idle while launched kernels wait for nothing. Ops of one kind
-  /// and stage are alike in this, and none is idle for long.
+  /// and stage are idle for similar shares of their time, and none for long.
   void check_idleness() {
-    std::map<std::int64_t, std::vector<OpUse>> alike;
-    add_uses(alike);
     Nanos unusual = 0;
     Nanos longest = 0;
     Nanos all = 0;
-    for (const auto& [_, uses] : alike) {
+    for (const auto& [_, uses] : collect_uses()) {
       std::vector<double> shares;
       for (const OpUse& use : uses) shares.push_back(use.share());
       const double least = quantile(shares, 10);
@@ -154,8 +152,8 @@ class DeviceCheck {
           100.0 * static_cast<double>(unusual) / static_cast<double>(all), format_time(longest)));
   }
 
-  /// The time between the kernels of every op, by the op's class.
-  void add_uses(std::map<std::int64_t, std::vector<OpUse>>& alike) const {
+  /// The use of its device by every op, by the op's class.
+  std::map<std::int64_t, std::vector<OpUse>> collect_uses() const {
     std::vector<OpUse> uses(ops_.size());
     std::optional<Nanos> end;
     std::optional<std::size_t> last;
@@ -176,8 +174,10 @@ class DeviceCheck {
       }
       end = std::max(end.value_or(span.end), span.end);
     }
+    std::map<std::int64_t, std::vector<OpUse>> by_class;
     for (std::size_t at = 0; at < uses.size(); ++at)
-      if (uses[at].all > 0) alike[ops_[at].op_class].push_back(uses[at]);
+      if (uses[at].all > 0) by_class[ops_[at].op_class].push_back(uses[at]);
+    return by_class;
   }
 
   std::optional<std::size_t> find_op(Nanos time) const {
@@ -220,13 +220,10 @@ std::vector<std::string> find_device_contradictions(DeviceRecording recording,
   return DeviceCheck(std::move(recording), steps, ops).find();
 }
 
-/// From the first op of every step to its last.
 std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops) {
   std::map<std::int64_t, TimeSpan> steps;
   for (const OpSpan& op : ops) {
-    const auto [found, is_new] = steps.emplace(op.step, op.span);
-    if (is_new) continue;
-    widen(found->second, op.span);
+    widen(steps.emplace(op.step, op.span).first->second, op.span);
   }
   std::vector<TimeSpan> spans;
   for (const auto& [_, span] : steps) spans.push_back(span);

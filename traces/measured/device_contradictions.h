@@ -65,7 +65,7 @@ std::vector<std::string> find_device_contradictions(DeviceRecording recording,
 /// From the first op of every step to its last.
 std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops);
 
-/// The ranges that lie in no other; `spans` are sorted by start.
+/// The spans that lie in no other one; `spans` are sorted by start.
 std::vector<TimeSpan> find_outer_spans(const std::vector<TimeSpan>& spans);
 
 }  // namespace bubblescope::traces

@@ -31,7 +31,7 @@ struct Kernel {
 };
 
 /// The kernels at the two ends of a message, by their index.
-struct Ends {
+struct KernelEnds {
   std::optional<std::size_t> sender, receiver;
 };
 
@@ -64,7 +64,7 @@ class QueueBuilder {
   }
 
  private:
-  /// False where there are no messages, or several of one value.
+  /// Numbers messages by their values; false without messages, or where several carry one value.
   bool number_messages() {
     message_of_.assign(index_.size(), kNoInstruction);
     bool any = false;
@@ -284,7 +284,7 @@ class QueueBuilder {
   std::vector<InstructionId> message_of_;        ///< by value
   std::vector<std::vector<InstructionId>> ops_;  ///< [rank], in order
   std::vector<Kernel> kernels_;                  ///< by rank, queue and start
-  std::vector<Ends> ends_;                       ///< by message
+  std::vector<KernelEnds> ends_;                 ///< by message
   std::vector<Nanos> consumer_starts_;           ///< by message
   TimeSpan extent_;                              ///< of all ops
   std::vector<InstructionId> send_post_, receive_post_, receive_wait_;  ///< by message

@@ -14,9 +14,9 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// No micro-batch is that many times as short as the usual one.
+/// Micro-batches differ less than that in their times.
 constexpr Nanos kTimesShorter = 100;
-/// To launch one kernel takes longer.
+/// The launch of one kernel takes longer.
 constexpr Nanos kShortest = 2'000;
 
 template <class Visit>

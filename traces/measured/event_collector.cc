@@ -61,7 +61,7 @@ void EventCollector::add(ReadEvent& event) {
 }
 
 void EventCollector::finish(Nanos base) {
-  settle_open_slices();
+  apply_late_rules();
   for (const auto& [thread, open] : open_)
     for (const OpenSlice& begun : open)
       if (may_matter(begun.slice)) ++found_.left_out["begun and never ended"];
@@ -95,8 +95,8 @@ std::uint32_t EventCollector::thread_of(const ReadEvent& event) {
 void EventCollector::keep_other_slice(ReadEvent& event, OtherPlace place) {
   ChromeSlice& slice = event.slice;
   slice.thread = thread_of(event);
-  slice.start = time_in(event, event.start, "ts");
-  slice.end = slice.start + std::max<Nanos>(0, time_in(event, event.duration, "dur"));
+  slice.start = timestamp_of(event);
+  slice.end = slice.start + std::max<Nanos>(0, duration_of(event));
   keep_other(slice, place);
 }
 
@@ -116,7 +116,7 @@ void EventCollector::keep_other(const ChromeSlice& slice, OtherPlace place) {
 
 void EventCollector::record_activity(const ReadEvent& event, Activity activity, std::int64_t number,
                                      Nanos duration) {
-  const Nanos start = time_in(event, event.start, "ts");
+  const Nanos start = timestamp_of(event);
   found_.profiled.push_back(
       {start, start + std::max<Nanos>(0, duration), number, thread_of(event), activity});
 }
@@ -152,8 +152,7 @@ void EventCollector::note_activity(const ReadEvent& event) {
   if (event.peer) found_.peers[event.group_ranks].insert(*event.peer);
   const std::optional<Activity> activity = classify_activity(event.slice.category, name);
   if (!activity) return;
-  record_activity(event, *activity, event.number_of(*activity),
-                  time_in(event, event.duration, "dur"));
+  record_activity(event, *activity, event.number_of(*activity), duration_of(event));
   if (*activity != Activity::kCollective && *activity != Activity::kHostCollective) return;
   found_.profiled.back().collective = classify_collective(name);
   found_.profiled.back().group = classify_group(event.group);
@@ -175,8 +174,8 @@ bool EventCollector::take_step(const ReadEvent& event) {
   if (!meaning.is_step) return false;
   ChromeSlice slice;
   slice.thread = thread_of(event);
-  slice.start = time_in(event, event.start, "ts");
-  slice.end = slice.start + std::max<Nanos>(0, time_in(event, event.duration, "dur"));
+  slice.start = timestamp_of(event);
+  slice.end = slice.start + std::max<Nanos>(0, duration_of(event));
   record_step(slice, meaning.step);
   return true;
 }
@@ -188,17 +187,17 @@ void EventCollector::record_step(const ChromeSlice& slice, std::optional<std::in
       {slice.start, slice.end, number ? *number : next++, slice.thread, Activity::kStep});
 }
 
-/// Names of threads may follow their events, so rules that need them wait for the end.
-void EventCollector::settle_open_slices() {
+/// Rules may need the names of threads, which may follow their events.
+void EventCollector::apply_late_rules() {
   std::vector<bool> is_dropped;
   for (ChromeSlice& slice : found_.slices)
-    is_dropped.push_back(names_.need_more(slice.name) && !settle_by_rules(slice));
+    is_dropped.push_back(names_.need_more(slice.name) && !apply_late_rule(slice));
   std::size_t at = 0;
   std::erase_if(found_.slices, [&](const ChromeSlice&) { return is_dropped[at++]; });
 }
 
 /// Gives a slice its meaning by a rule that needs all of it; false where it is not an op.
-bool EventCollector::settle_by_rules(ChromeSlice& slice) {
+bool EventCollector::apply_late_rule(ChromeSlice& slice) {
   const ChromeThread& thread = found_.threads[slice.thread];
   const NameMeaning meaning =
       names_.find({slice.name, thread.name, thread.id, slice.category, slice.arguments});
@@ -214,7 +213,7 @@ bool EventCollector::settle_by_rules(ChromeSlice& slice) {
   return false;
 }
 
-/// Nowhere for what rules ignore.
+/// Slices that rules ignore belong nowhere.
 EventCollector::OtherPlace EventCollector::find_other_place(const ChromeSlice& slice) {
   if (names_.find(slice.name).is_ruled) return OtherPlace::kNowhere;
   if (slice.category == "user_annotation" && is_part_name(slice.name)) return OtherPlace::kParts;
@@ -233,10 +232,10 @@ void EventCollector::take_other(const ChromeSlice& slice, bool is_timed) {
 }
 
 void EventCollector::finish_slice(ReadEvent& event) {
-  const bool is_open = names_.need_more(event.slice.name);
-  if (!is_open && take_step(event)) return;
-  const bool is_other = !is_open && !is_op(event.slice);
-  if (is_open || is_other) note_activity(event);  // which no rule changes
+  const bool is_ruled_late = names_.need_more(event.slice.name);
+  if (!is_ruled_late && take_step(event)) return;
+  const bool is_other = !is_ruled_late && !is_op(event.slice);
+  if (is_ruled_late || is_other) note_activity(event);  // which no rule changes
   if (is_other) {
     count_left_out(event.slice);
     // Only ops, and what states its step, need a time.
@@ -246,19 +245,18 @@ void EventCollector::finish_slice(ReadEvent& event) {
       keep_other_slice(event, place);
     return;
   }
-  const Nanos start = time_in(event, event.start, "ts");
-  event.slice.start = start;
+  event.slice.start = timestamp_of(event);
   // Profilers write -1 for slices that had not ended, so their end is unknown.
-  const Nanos duration = time_in(event, event.duration, "dur");
+  const Nanos duration = duration_of(event);
   if (duration < 0) {
     ++found_.negative_durations;
     ++found_.negative_by_process[event.pid];
   }
-  event.slice.end = start + std::max<Nanos>(0, duration);
+  event.slice.end = event.slice.start + std::max<Nanos>(0, duration);
   keep(event, std::move(event.slice));
 }
 
-/// Only ops need a time.
+/// Throws Error where an op has no timestamp; other slices need none.
 void EventCollector::begin_slice(const ReadEvent& event) {
   constexpr std::size_t kMaxOpen = 1'000'000;
   if (open_count_ == kMaxOpen)
@@ -267,7 +265,7 @@ void EventCollector::begin_slice(const ReadEvent& event) {
                     "or is not a trace of a program",
                     file_, kMaxOpen));
   ++open_count_;
-  if (may_matter(event.slice)) time_in(event, event.start, "ts");
+  if (may_matter(event.slice)) timestamp_of(event);
   open_[thread_of(event)].push_back({event.slice, event.start});
 }
 
@@ -289,11 +287,11 @@ void EventCollector::end_slice(const ReadEvent& event) {
   slice.end = std::max(slice.start, event.start.value_or(slice.start));
   add_arguments(slice, event.slice);
   slice.thread = thread_of(event);
-  if (may_matter(slice)) time_in(event, event.start, "ts");
-  const bool is_open = names_.need_more(slice.name);
-  if (const NameMeaning& meaning = names_.find(slice.name); !is_open && meaning.is_step)
+  if (may_matter(slice)) timestamp_of(event);
+  const bool is_ruled_late = names_.need_more(slice.name);
+  if (const NameMeaning& meaning = names_.find(slice.name); !is_ruled_late && meaning.is_step)
     record_step(slice, meaning.step);
-  else if (is_open || is_op(slice))
+  else if (is_ruled_late || is_op(slice))
     keep(event, std::move(slice));
   else
     take_other(slice, is_timed);
@@ -309,6 +307,14 @@ void EventCollector::expect_room(std::size_t kept, const char* what) const {
   if (kept == kMaxKept)
     throw Error(
         fmt::format("{} has more than {} {}; split it into several files", file_, kMaxKept, what));
+}
+
+Nanos EventCollector::timestamp_of(const ReadEvent& event) const {
+  return time_in(event, event.start, "ts");
+}
+
+Nanos EventCollector::duration_of(const ReadEvent& event) const {
+  return time_in(event, event.duration, "dur");
 }
 
 Nanos EventCollector::time_in(const ReadEvent& event, const std::optional<Nanos>& time,

@@ -34,7 +34,7 @@ class EventCollector {
     std::optional<Nanos> start;  ///< none where its event states none
   };
 
-  /// Where a slice belongs that is not an op.
+  /// The list that keeps a slice which is not an op.
   enum class OtherPlace : std::uint8_t { kNowhere, kParts, kOthers };
 
   std::uint32_t thread_of(const ReadEvent& event);
@@ -58,8 +58,10 @@ class EventCollector {
   void end_slice(const ReadEvent& event);
   void keep(const ReadEvent& event, ChromeSlice slice);
   void expect_room(std::size_t kept, const char* what) const;
-  void settle_open_slices();
-  bool settle_by_rules(ChromeSlice& slice);
+  void apply_late_rules();
+  bool apply_late_rule(ChromeSlice& slice);
+  Nanos timestamp_of(const ReadEvent& event) const;
+  Nanos duration_of(const ReadEvent& event) const;
   Nanos time_in(const ReadEvent& event, const std::optional<Nanos>& time, const char* key) const;
 
   const std::string& file_;

@@ -27,8 +27,8 @@ void expect_times(const ObservedTrace& trace) {
       throw Error(
           fmt::format("{}: {} lies from {} ns to {} ns, over 100 days from the first op, at {} ns; "
                       "correct its times, or leave it out",
-                      trace.recorders.at(static_cast<std::size_t>(observed.recorder)).where,
-                      to_string(observed.op), observed.start, observed.end, origin));
+                      recorder_of(trace, observed).where, to_string(observed.op), observed.start,
+                      observed.end, origin));
 }
 
 void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers) {
@@ -76,7 +76,7 @@ void expect_together_on_hosts(const ObservedTrace& trace) {
   };
   std::map<std::pair<std::string, std::int32_t>, Extent> extents;  // by host and replica
   for (const ObservedOp& observed : trace.ops) {
-    const std::string& host = trace.recorders[static_cast<std::size_t>(observed.recorder)].host;
+    const std::string& host = recorder_of(trace, observed).host;
     if (host.empty()) continue;
     const Extent own{{observed.start, observed.end}, observed.recorder};
     widen(extents.emplace(std::pair(host, observed.replica), own).first->second.times, observed);
@@ -103,7 +103,7 @@ struct Run {
 std::map<std::int32_t, Run> find_runs(const ObservedTrace& trace) {
   std::map<std::int32_t, Run> runs;
   for (const ObservedOp& observed : trace.ops) {
-    const Recorder& recorder = trace.recorders[static_cast<std::size_t>(observed.recorder)];
+    const Recorder& recorder = recorder_of(trace, observed);
     Run& run = runs.emplace(observed.replica, Run{{observed.start, observed.end}, observed.replica})
                    .first->second;
     widen(run.times, observed);

@@ -131,8 +131,7 @@ bool are_whole_pipelines(const ObservedTrace& trace) {
   }
   for (const ObservedOp& observed : trace.ops)
     if (is_compute(observed.op.kind))
-      stages[trace.recorders[static_cast<std::size_t>(observed.recorder)].where].insert(
-          observed.op.stage);
+      stages[recorder_of(trace, observed).where].insert(observed.op.stage);
   const std::set<std::int32_t>& first = ranks.begin()->second;
   const std::set<std::int32_t>& first_stages = stages[ranks.begin()->first];
   if (first.size() < 2 || count != ranks.size() * first.size()) return false;
@@ -147,8 +146,7 @@ void separate_pipelines(ObservedTrace& trace) {
   for (const Recorder& recorder : trace.recorders)
     replicas.emplace(recorder.where, static_cast<std::int32_t>(replicas.size()));
   const auto number = [&](auto& observed) {
-    observed.replica =
-        replicas.at(trace.recorders[static_cast<std::size_t>(observed.recorder)].where);
+    observed.replica = replicas.at(recorder_of(trace, observed).where);
   };
   std::for_each(trace.ops.begin(), trace.ops.end(), number);
   std::for_each(trace.activities.begin(), trace.activities.end(), number);
@@ -160,8 +158,7 @@ void separate_pipelines(ObservedTrace& trace) {
       "nothing tells the ranks of {} files apart: {} ({} in {}); state the rank in args.pp_rank of "
       "every op, in the names of the processes ('rank 0'), by a rule with \"rank\", or by a number "
       "in the name of each file (rank0.json)",
-      files, why, to_string(first.op),
-      trace.recorders[static_cast<std::size_t>(first.recorder)].where));
+      files, why, to_string(first.op), recorder_of(trace, first).where));
 }
 
 void doubt_numbers(ObservedTrace& trace) {
@@ -197,7 +194,7 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
   for (const ObservedOp& observed : trace.ops) {
     if (!is_compute(observed.op.kind)) continue;
     stages.insert(are_stated ? observed.op.stage : observed.chunk.value_or(0));
-    ranks.insert(trace.recorders[static_cast<std::size_t>(observed.recorder)].rank);
+    ranks.insert(recorder_of(trace, observed).rank);
   }
   if (stages.size() != 1 || (!are_stated && ranks.size() != 1)) return {};
   return fmt::format(

@@ -17,7 +17,7 @@ namespace bubblescope::traces {
 namespace {
 
 /// Three of eight are in this order by chance once in 8 * 7 * 6 recordings.
-constexpr std::size_t kMinGrowing = 3;
+constexpr std::size_t kMinGrowingSteps = 3;
 constexpr std::size_t kMinSteps = 8;
 constexpr double kMinGrowth = 1.05;
 
@@ -45,7 +45,7 @@ std::optional<std::string> describe_growing_steps(const std::vector<MeasuredStep
   const std::size_t growing = std::min(count_growing(all), all.size() / 2);
   const auto usual = static_cast<double>(quantile(all, 50));
   const auto longest = static_cast<double>(all.back());
-  if (growing < kMinGrowing || longest <= kMinGrowth * usual) return {};
+  if (growing < kMinGrowingSteps || longest <= kMinGrowth * usual) return {};
   return fmt::format(
       "the last {} steps grow from one to the next: step {} takes {}, {:.2f} times the median "
       "step; means over all steps hide it",

@@ -16,6 +16,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
+#include "traces/measured/kept_recorders.h"
 #include "traces/measured/ops_in_order.h"
 #include "traces/measured/tensor_peers.h"
 #include "traces/measured/time_span.h"
@@ -176,31 +177,25 @@ std::vector<std::size_t> match(const Place& place, const Place& next, bool one_c
       places[0].size(), places.size(), lists, places[0].size()));
 }
 
-/// Keeps the traces that have a place in `rank_of`, with their replica.
-ObservedTrace keep(ObservedTrace trace,
-                   const std::map<std::size_t, std::pair<std::int32_t, std::int32_t>>& rank_of) {
-  std::map<std::size_t, std::int32_t> number_of;
-  std::vector<Recorder> recorders;
-  for (const auto& [recorder, place] : rank_of) {
-    number_of[recorder] = static_cast<std::int32_t>(recorders.size());
-    recorders.push_back(trace.recorders[recorder]);
-    recorders.back().rank = place.first;
-    recorders.back().has_replica = true;
+/// A rank and its replica, for each recorder that is kept.
+using PlacesInJob = std::map<std::size_t, std::pair<std::int32_t, std::int32_t>>;
+
+ObservedTrace keep_placed(ObservedTrace trace, const PlacesInJob& places) {
+  std::vector<bool> is_kept(trace.recorders.size(), false);
+  for (const auto& [recorder, place] : places) {
+    trace.recorders[recorder].rank = place.first;
+    trace.recorders[recorder].has_replica = true;
+    is_kept[recorder] = true;
   }
-  const auto update = [&](auto& list) {
-    std::erase_if(list, [&](const auto& one) {
-      return !number_of.contains(static_cast<std::size_t>(one.recorder));
-    });
-    for (auto& one : list) {
-      const auto recorder = static_cast<std::size_t>(one.recorder);
-      one.replica = rank_of.at(recorder).second;
-      one.recorder = number_of.at(recorder);
-    }
+  const auto set_replicas = [&](auto& list) {
+    for (auto& one : list)
+      if (const auto place = places.find(static_cast<std::size_t>(one.recorder));
+          place != places.end())
+        one.replica = place->second.second;
   };
-  update(trace.ops);
-  update(trace.activities);
-  trace.recorders = std::move(recorders);
-  return trace;
+  set_replicas(trace.ops);
+  set_replicas(trace.activities);
+  return keep_recorders(std::move(trace), is_kept);
 }
 
 }  // namespace
@@ -213,14 +208,14 @@ RankedTrace join_pipelines(ObservedTrace trace) {
   const bool one_clock = are_on_one_host(trace);
   std::vector<Place> places;
   for (const Place& place : all) places.push_back(without_twins(place, one_clock));
-  std::map<std::size_t, std::pair<std::int32_t, std::int32_t>> rank_of;
+  PlacesInJob placed;
   std::vector<std::size_t> replica(places[0].size());
   for (std::size_t at = 0; at < replica.size(); ++at) replica[at] = at;
   for (std::size_t stage = 0; stage < places.size(); ++stage) {
     if (places[stage].size() != replica.size()) refuse(trace, all);
     for (std::size_t at = 0; at < replica.size(); ++at)
-      rank_of[places[stage][at].recorder] = {static_cast<std::int32_t>(stage),
-                                             static_cast<std::int32_t>(replica[at])};
+      placed[places[stage][at].recorder] = {static_cast<std::int32_t>(stage),
+                                            static_cast<std::int32_t>(replica[at])};
     if (stage + 1 == places.size()) break;
     const std::vector<std::size_t> partner = match(places[stage], places[stage + 1], one_clock);
     if (partner.empty()) refuse(trace, all);
@@ -228,7 +223,7 @@ RankedTrace join_pipelines(ObservedTrace trace) {
     for (std::size_t at = 0; at < partner.size(); ++at) of_next[partner[at]] = replica[at];
     replica = std::move(of_next);
   }
-  const std::size_t twins = trace.recorders.size() - rank_of.size();
+  const std::size_t twins = trace.recorders.size() - placed.size();
   trace.remarks.notes.push_back(
       fmt::format("the traces are sorted into {} pipeline(s) of {} ranks: other ways to join them "
                   "are excluded, as ops would begin before their input",
@@ -238,7 +233,7 @@ RankedTrace join_pipelines(ObservedTrace trace) {
         "{} trace(s) run all ops at the times of another one, as tensor-parallel ranks do, and are "
         "left out",
         twins));
-  return {keep(std::move(trace), rank_of), true};
+  return {keep_placed(std::move(trace), placed), true};
 }
 
 }  // namespace bubblescope::traces

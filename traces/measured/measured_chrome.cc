@@ -211,16 +211,15 @@ class Reader {
 
   /// The activity of a slice that states its rank and its step.
   ObservedActivity activity_of(const OtherSlice& slice) {
-    ObservedActivity activity{events_.other_slices.name_of(slice),
-                              recorder_of_rank(places_[slice.thread]->pp, -1),
-                              replica_(events_.threads[slice.thread].process),
-                              *events_.other_slices.numbers_of(slice).step,
-                              false,
-                              slice.start,
-                              slice.end};
-    activity.runs_between_ops = activities_.shares_thread(slice);
-    activity.has_microbatch = events_.other_slices.numbers_of(slice).has_microbatch;
-    return activity;
+    const SliceNumbers& numbers = events_.other_slices.numbers_of(slice);
+    return {.name = events_.other_slices.name_of(slice),
+            .recorder = recorder_of_rank(places_[slice.thread]->pp, -1),
+            .replica = replica_(events_.threads[slice.thread].process),
+            .step = *numbers.step,
+            .start = slice.start,
+            .end = slice.end,
+            .runs_between_ops = activities_.shares_thread(slice),
+            .has_microbatch = numbers.has_microbatch};
   }
 
   /// Gives an activity its step, in the same way as ops; it follows from the ops around it if
@@ -250,8 +249,13 @@ class Reader {
   void add_marks() {
     for (const auto& [process, place] : shown_)
       for (const ProfiledEvent& mark : marks_of(process).marks())
-        trace_.activities.push_back(
-            {"step", place.first, place.second, mark.number, true, mark.start, mark.end});
+        trace_.activities.push_back({.name = "step",
+                                     .recorder = place.first,
+                                     .replica = place.second,
+                                     .step = mark.number,
+                                     .is_whole_step = true,
+                                     .start = mark.start,
+                                     .end = mark.end});
   }
 
   [[noreturn]] void refuse_pair(const ChromeSlice& slice) const {

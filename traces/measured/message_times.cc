@@ -15,15 +15,11 @@ namespace bubblescope::traces {
 namespace {
 
 /// The two ends of one message, as far as they were observed.
-struct Ends {
+struct ObservedEnds {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
   bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
 };
-
-bool is_forward_message(OpKind message) {
-  return message == OpKind::kSendForward || message == OpKind::kRecvForward;
-}
 
 /// The values that messages of one kind carry from or to one rank, one per op of the matching
 /// direction, in the rank's order; nullopt for ops whose value stays on the rank.
@@ -32,7 +28,7 @@ std::vector<std::optional<Value>> values_in_order(const Schedule& schedule, std:
   std::vector<std::optional<Value>> values;
   for (const Op& op : schedule.order[rank]) {
     const bool matches =
-        is_forward_message(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
+        carries_activation(message) ? op.kind == OpKind::kForward : gives_input_grad(op.kind);
     if (!matches) continue;
     Op end = op;
     end.kind = message;
@@ -69,8 +65,8 @@ class Matching {
       assign(values_in_order(schedule_, place.first, place.second), list);
   }
 
-  const Ends& ends_of(const Op& message) const {
-    static const Ends none;
+  const ObservedEnds& ends_of(const Op& message) const {
+    static const ObservedEnds none;
     const std::optional<Value> value = find_carried_value(schedule_, message);
     return value ? ends_[index_(*value)] : none;
   }
@@ -86,7 +82,7 @@ class Matching {
   }
 
   void add(const Value& value, const ObservedOp& message) {
-    Ends& ends = ends_[index_(value)];
+    ObservedEnds& ends = ends_[index_(value)];
     if (is_send(message.op.kind)) {
       ends.send_start = message.start;
       ends.send_end = message.end;
@@ -100,7 +96,7 @@ class Matching {
 
   const Schedule& schedule_;
   ValueIndex index_;
-  std::vector<Ends> ends_;
+  std::vector<ObservedEnds> ends_;
 };
 
 /// For each message, the time at which the receiver ended the op before the one that consumes the
@@ -147,7 +143,7 @@ Timeline time_messages(const Schedule& schedule, const Program& program,
     if (!is_message(program.instructions[id])) continue;
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
     const Nanos latest = std::max(ready, needed[id]);
-    const Ends& ends = matching.ends_of(program.instructions[id].op);
+    const ObservedEnds& ends = matching.ends_of(program.instructions[id].op);
     const Nanos start =
         std::max({ready, ends.send_start.value_or(ready), ends.receive_start.value_or(ready)});
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));

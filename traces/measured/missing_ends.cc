@@ -46,7 +46,7 @@ ObservedTrace note_messages_beyond_ends(ObservedTrace trace) {
   const bool one_chunk = !has_chunks(trace);
   for (const ObservedOp& observed : trace.ops) {
     if (!is_message(observed.op.kind) || observed.is_inferred) continue;
-    const std::int32_t rank = trace.recorders[observed.recorder].rank.value_or(0);
+    const std::int32_t rank = recorder_of(trace, observed).rank.value_or(0);
     const bool upstream = goes_upstream(observed.op.kind);
     const bool at_first = rank == 0 && upstream && observed.chunk.value_or(0) == 0;
     const bool at_last = rank == last && !upstream && one_chunk;

@@ -46,7 +46,7 @@ struct Known {
   bool is_pipeline = false;
 };
 
-/// By the replica that files state; -1 for the others.
+/// The ranks of every replica that files state; of replica -1 where they state none.
 std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
   const std::vector<std::int32_t> replica = find_replicas(trace);
   std::map<std::int32_t, Known> all;

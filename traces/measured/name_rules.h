@@ -39,7 +39,7 @@ struct NameMeaning {
 /// The kind that a word of a rule means: "F", "forward", "bwd", "wgrad"; nullopt for others.
 std::optional<OpKind> parse_kind_word(std::string_view word);
 
-/// All of a slice that rules can match.
+/// The parts of a slice that rules can match.
 struct RuledSlice {
   std::string_view name;
   std::string_view thread;
@@ -91,7 +91,7 @@ class NameMatcher {
   /// Valid until the next call.
   const NameMeaning& find(std::string_view name);
 
-  /// By all of a slice, where need_more() says so.
+  /// The meaning by all of a slice, where need_more() says so.
   NameMeaning find(const RuledSlice& slice) const;
 
   /// Whether the meaning depends on more than the name.

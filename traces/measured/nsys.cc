@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
@@ -86,8 +87,12 @@ class NsysReader {
                                                        std::span(trace_.ops).subspan(first));
     trace_.activities.insert(trace_.activities.end(), activities.begin(), activities.end());
     for (const StepRange& mark : marks)
-      trace_.activities.push_back({"step", recorder_of(process, ops.front().named.rank), 0,
-                                   mark.number, true, mark.host.start, mark.host.end});
+      trace_.activities.push_back({.name = "step",
+                                   .recorder = recorder_of(process, ops.front().named.rank),
+                                   .step = mark.number,
+                                   .is_whole_step = true,
+                                   .start = mark.host.start,
+                                   .end = mark.host.end});
     const std::vector<OpSpan> spans = find_op_spans(ops);
     for (const std::string& found :
          find_device_contradictions(device.activities.record(), find_steps(spans), spans))
@@ -224,7 +229,8 @@ class NsysReader {
     if (range.second) return add_pair(range, at, device);
     ObservedOp observed = observe(range);
     const bool computes = is_compute(range.named.op.kind);
-    const std::optional<TimeSpan> span = device.activities.find_activities(range.host, !computes);
+    const std::optional<TimeSpan> span = computes ? device.activities.find_work(range.host)
+                                                  : device.activities.find_messages(range.host);
     // Nothing shows when such a message was in transit.
     if (!span && !computes && device.activities.has_activities()) return;
     if (!span && computes) {
@@ -262,16 +268,14 @@ class NsysReader {
 
   /// The message that brought an op's input: as its call says, or the device waited for it.
   void add_arrival(const ObservedOp& op, const OpRange& range, std::size_t at, Device& device) {
-    ObservedOp arrival = op;
-    if (op.op.kind == OpKind::kForward)
-      arrival.op.kind = OpKind::kRecvForward;
-    else if (gives_input_grad(op.op.kind))
-      arrival.op.kind = OpKind::kRecvBackward;
     const TimeSpan waiting{std::exchange(device.free, op.end), op.start};
-    if (is_compute(arrival.op.kind)) return;
+    const std::optional<OpKind> receive = find_receive(op.op.kind);
+    if (!receive) return;
+    ObservedOp arrival = op;
+    arrival.op.kind = *receive;
     const bool has_call = range.received.end > range.received.start;
     if (const auto message =
-            has_call ? device.activities.find_activities(range.received, true) : std::nullopt) {
+            has_call ? device.activities.find_messages(range.received) : std::nullopt) {
       set_times(arrival, *message);
     } else if (const auto awaited = device.messages.find_awaited(at, waiting)) {
       set_times(arrival, awaited->span);
@@ -287,11 +291,10 @@ class NsysReader {
   void add_pair(const OpRange& range, std::size_t at, Device& device) {
     const NsysProcess& activities = device.activities;
     const auto split = activities.first_launch_by_others(range.host, range.thread);
-    const auto forward = split ? activities.find_activities({range.host.start, *split}, false,
-                                                            LaunchedBy::kOwn, range.thread)
-                               : std::nullopt;
-    const auto backward =
-        activities.find_activities(range.host, false, LaunchedBy::kOthers, range.thread);
+    const auto forward =
+        split ? activities.find_work({range.host.start, *split}, LaunchedBy::kOwn, range.thread)
+              : std::nullopt;
+    const auto backward = activities.find_work(range.host, LaunchedBy::kOthers, range.thread);
     if (!forward || !backward)
       throw Error(fmt::format(
           "{}: '({};{})' is one range for two ops, and no launch within it shows where the forward "

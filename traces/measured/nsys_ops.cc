@@ -21,20 +21,32 @@ NsysProcess::NsysProcess(const NsysRecording& recording, std::int64_t process) {
   if (activities != recording.activities.end()) activities_ = &activities->second;
 }
 
-std::optional<TimeSpan> NsysProcess::find_activities(const TimeSpan& range, bool messages,
-                                                     LaunchedBy by, std::int64_t thread) const {
+template <class IsChosen>
+std::optional<TimeSpan> NsysProcess::find_extent(const TimeSpan& range, IsChosen is_chosen) const {
   if (!has_activities()) return {};
   OpExtent extent;
   auto launch = std::lower_bound(launches_->begin(), launches_->end(), range.start, starts_before);
   for (; launch != launches_->end() && launch->start <= range.end; ++launch) {
-    if (by != LaunchedBy::kAll && (launch->thread == thread) != (by == LaunchedBy::kOwn)) continue;
     const auto found = activities_->find(launch->correlation);
-    if (found == activities_->end()) continue;
+    if (found == activities_->end() || !is_chosen(*launch, found->second)) continue;
     const NsysActivity& activity = found->second;
-    if (activity.is_message != messages) continue;
     extent.add({activity.start, activity.end}, activity.stream, activity.is_transfer);
   }
   return extent.find();
+}
+
+std::optional<TimeSpan> NsysProcess::find_messages(const TimeSpan& range) const {
+  return find_extent(
+      range, [](const CudaCall&, const NsysActivity& activity) { return activity.is_message; });
+}
+
+std::optional<TimeSpan> NsysProcess::find_work(const TimeSpan& range, LaunchedBy by,
+                                               std::int64_t thread) const {
+  return find_extent(range, [&](const CudaCall& launch, const NsysActivity& activity) {
+    const bool counts =
+        by == LaunchedBy::kAll || (launch.thread == thread) == (by == LaunchedBy::kOwn);
+    return counts && !activity.is_message;
+  });
 }
 
 std::optional<Nanos> NsysProcess::first_launch_by_others(const TimeSpan& range,

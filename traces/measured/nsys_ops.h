@@ -29,11 +29,13 @@ class NsysProcess {
 
   bool has_activities() const { return activities_ != nullptr; }
 
-  /// The extent of the kernels launched within `range`; nullopt where there is none.
-  /// `thread` is the range's own.
-  std::optional<TimeSpan> find_activities(const TimeSpan& range, bool messages,
-                                          LaunchedBy by = LaunchedBy::kAll,
-                                          std::int64_t thread = 0) const;
+  /// The extent of the message kernels launched within `range`; nullopt where there is none.
+  std::optional<TimeSpan> find_messages(const TimeSpan& range) const;
+
+  /// The extent of all other activities that these threads launched within `range`, whose own
+  /// thread is `thread`; nullopt where there is none.
+  std::optional<TimeSpan> find_work(const TimeSpan& range, LaunchedBy by = LaunchedBy::kAll,
+                                    std::int64_t thread = 0) const;
 
   /// The first launch within `range` by a thread other than `thread`.
   std::optional<Nanos> first_launch_by_others(const TimeSpan& range, std::int64_t thread) const;
@@ -42,6 +44,10 @@ class NsysProcess {
   DeviceRecording record() const;
 
  private:
+  /// The extent of the activities within `range` that is_chosen(launch, activity).
+  template <class IsChosen>
+  std::optional<TimeSpan> find_extent(const TimeSpan& range, IsChosen is_chosen) const;
+
   const std::vector<CudaCall>* launches_ = nullptr;
   const std::unordered_map<std::int64_t, NsysActivity>* activities_ = nullptr;
 };

@@ -20,7 +20,7 @@ std::vector<ObservedActivity> find_nsys_outer_activities(const NsysRecording& re
   if (ops.empty() || calls == recording.launches.end() || activities == recording.activities.end())
     return found;
   const std::map<std::int64_t, TimeSpan> extents =
-      find_step_extents(ops, [](const ObservedOp& op) { return op.mark; });
+      find_extents(ops, [](const ObservedOp& op) { return op.mark; });
   for (const StepRange& mark : marks) {
     const auto extent = extents.find(mark.number);
     if (extent == extents.end()) continue;
@@ -32,9 +32,12 @@ std::vector<ObservedActivity> find_nsys_outer_activities(const NsysRecording& re
       if (launched == activities->second.end() || launched->second.is_message) continue;
       const NsysActivity& activity = launched->second;
       if (activity.start >= extent->second.start && activity.end <= extent->second.end) continue;
-      found.push_back(
-          {std::string(activity.collective ? name_of(*activity.collective) : "other kernels"),
-           ops.front().recorder, 0, mark.number, false, activity.start, activity.end});
+      found.push_back({.name = std::string(activity.collective ? name_of(*activity.collective)
+                                                               : "other kernels"),
+                       .recorder = ops.front().recorder,
+                       .step = mark.number,
+                       .start = activity.start,
+                       .end = activity.end});
     }
   }
   return found;

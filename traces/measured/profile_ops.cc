@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "traces/measured/counted_steps.h"
 #include "traces/measured/profile_refusals.h"
@@ -203,14 +204,10 @@ std::optional<ObservedOp> observe_on_device(ObservedOp op, const TimeSpan& launc
 }
 
 std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting) {
-  if (waiting.length() <= 0) return {};
+  const std::optional<OpKind> receive = find_receive(op.op.kind);
+  if (!receive || waiting.length() <= 0) return {};
   ObservedOp message = op;
-  if (op.op.kind == OpKind::kForward)
-    message.op.kind = OpKind::kRecvForward;
-  else if (gives_input_grad(op.op.kind))
-    message.op.kind = OpKind::kRecvBackward;
-  else
-    return {};
+  message.op.kind = *receive;
   message.op.pairing = {};
   message.start = waiting.start;
   message.end = waiting.end;

@@ -21,7 +21,7 @@ class ActivityFinder {
                  const std::vector<ObservedOp>& ops, std::int32_t replica)
       : events_(events),
         marks_(marks),
-        extents_(find_step_extents(ops, [](const ObservedOp& op) { return op.step; })),
+        extents_(find_extents(ops, [](const ObservedOp& op) { return std::optional(op.step); })),
         replica_(replica) {
     for (const ObservedOp& op : ops)
       if (is_compute(op.op.kind)) ops_.push_back({op.start, op.end});
@@ -36,7 +36,12 @@ class ActivityFinder {
 
   std::vector<ObservedActivity> find() && {
     for (const ProfiledEvent& mark : marks_.marks())
-      activities_.push_back({"ProfilerStep", 0, replica_, mark.number, true, mark.start, mark.end});
+      activities_.push_back({.name = "ProfilerStep",
+                             .replica = replica_,
+                             .step = mark.number,
+                             .is_whole_step = true,
+                             .start = mark.start,
+                             .end = mark.end});
     for (const ProfiledEvent& event : events_.profiled) {
       if (is_on_device(event.activity)) add_from_device(event);
       if (event.activity == Activity::kHostCollective)
@@ -65,8 +70,11 @@ class ActivityFinder {
   void add(std::string_view name, const ProfiledEvent& event, Nanos launched) {
     if (marks_.marks().empty()) {
       if (lies_in(ops_, event.start)) return;
-      activities_.push_back({std::string(name), 0, replica_, 0, false, event.start, event.end});
-      activities_.back().has_step = false;
+      activities_.push_back({.name = std::string(name),
+                             .replica = replica_,
+                             .start = event.start,
+                             .end = event.end,
+                             .has_step = false});
       return;
     }
     const std::optional<std::int64_t> step = marks_.step_at(launched);
@@ -74,7 +82,11 @@ class ActivityFinder {
     const auto ops = extents_.find(*step);
     if (ops == extents_.end()) return;
     if (event.start >= ops->second.start && event.end <= ops->second.end) return;
-    activities_.push_back({std::string(name), 0, replica_, *step, false, event.start, event.end});
+    activities_.push_back({.name = std::string(name),
+                           .replica = replica_,
+                           .step = *step,
+                           .start = event.start,
+                           .end = event.end});
   }
 
   /// The host only launches an optimizer whose kernels are known.

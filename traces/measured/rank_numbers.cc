@@ -97,7 +97,7 @@ std::optional<StagesByRank> place_all(const StagesByRank& known, std::int32_t ra
   return placed;
 }
 
-/// In a loop or in a V.
+/// The stages of all ranks where these are placed in a loop or in a V; nullopt elsewhere.
 std::optional<StagesByRank> place_regularly(const StagesByRank& known, std::int32_t ranks) {
   std::size_t chunks = 0;
   for (const auto& [_, stages] : known) chunks = std::max(chunks, stages.size());
@@ -132,7 +132,7 @@ std::int32_t count_ranks(const ObservedTrace& trace, std::int32_t known) {
   return static_cast<std::int32_t>(count - known <= kMaxMissing ? count : known);
 }
 
-/// Adds the ranks after the last.
+/// Counts the ranks after the last one that has a trace.
 RankNumbers add_last_ranks(RankNumbers numbers, const std::vector<std::int32_t>& stated,
                            const ObservedTrace& trace) {
   if (numbers.of_recorder != stated || !are_distinct(stated)) return numbers;

@@ -14,7 +14,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-using Lane = std::vector<ObservedOp>;
+using RankOps = std::vector<ObservedOp>;
 
 bool holds(const ObservedOp& outer, const ObservedOp& inner) {
   return outer.start <= inner.start && inner.end <= outer.end;
@@ -28,14 +28,14 @@ bool is_backward_of(const ObservedOp& forward, const ObservedOp& other) {
 }
 
 /// Whether the op is a forward that its own backward contains.
-bool is_within_backward(const Lane& lane, std::size_t at) {
+bool is_within_backward(const RankOps& lane, std::size_t at) {
   return std::any_of(lane.begin(), lane.end(), [&](const ObservedOp& other) {
     return is_backward_of(lane[at], other) && holds(other, lane[at]);
   });
 }
 
 /// Whether a forward has as many backwards as it runs.
-bool has_all_backwards(const Lane& lane, const ObservedOp& forward) {
+bool has_all_backwards(const RankOps& lane, const ObservedOp& forward) {
   const auto is_same = [&](const ObservedOp& op) {
     return to_string(op.op) == to_string(forward.op);
   };
@@ -46,7 +46,7 @@ bool has_all_backwards(const Lane& lane, const ObservedOp& forward) {
 
 /// Whether the second of two equal forwards is nearer to its backward, which follows, than to the
 /// first: slices of single layers follow each other.
-bool is_before_backward(const Lane& lane, std::size_t first, std::size_t second) {
+bool is_before_backward(const RankOps& lane, std::size_t first, std::size_t second) {
   if (second + 1 >= lane.size() || !is_backward_of(lane[second], lane[second + 1]) ||
       has_all_backwards(lane, lane[second]))
     return false;
@@ -54,7 +54,7 @@ bool is_before_backward(const Lane& lane, std::size_t first, std::size_t second)
 }
 
 /// Whether ops overlap by more than half of the shorter one, other than as parts of one.
-bool overlap(const Lane& lane) {
+bool overlap(const RankOps& lane) {
   for (std::size_t at = 0; at + 1 < lane.size(); ++at) {
     const ObservedOp& one = lane[at];
     const ObservedOp& next = lane[at + 1];
@@ -69,7 +69,7 @@ bool overlap(const Lane& lane) {
 
 /// Whether a forward without a chunk runs again before the first backward, and has as many
 /// backwards: those of an evaluation have none.
-bool seem_to_be_chunks(const Lane& lane, std::size_t first, std::size_t second) {
+bool seem_to_be_chunks(const RankOps& lane, std::size_t first, std::size_t second) {
   const ObservedOp& repeated = lane[second];
   if (repeated.op.kind != OpKind::kForward || !repeated.chunk_is_assumed) return false;
   const auto begin = lane.begin() + static_cast<std::ptrdiff_t>(first);
@@ -80,7 +80,7 @@ bool seem_to_be_chunks(const Lane& lane, std::size_t first, std::size_t second) 
 }
 
 /// Why a lane holds an op twice, at these places of it, and what to do.
-const char* explain_repetition(const Lane& lane, std::size_t first, std::size_t second) {
+const char* explain_repetition(const RankOps& lane, std::size_t first, std::size_t second) {
   if (holds(lane[first], lane[second]) || holds(lane[second], lane[first]))
     return "one slice of it lies within the other, so that slices of one op are nested; give only "
            "the outer one the name or the arguments of an op";
@@ -109,7 +109,7 @@ const char* explain_repetition(const Lane& lane, std::size_t first, std::size_t 
 
 void expect_one_pipeline(const std::vector<std::vector<ObservedOp>>& lanes,
                          const std::string& where) {
-  for (const Lane& lane : lanes) {
+  for (const RankOps& lane : lanes) {
     std::map<std::string, std::size_t> seen;
     for (std::size_t at = 0; at < lane.size(); ++at) {
       const auto [first, is_new] = seen.emplace(to_string(lane[at].op), at);

@@ -76,8 +76,8 @@ std::vector<const RankedRecorders*> find_blocks(const ByReplica& replicas) {
                   trace.recorders.front().where, counts));
 }
 
-/// Numbers the ranks of every replica as those of the first one. Numbers of processes may have
-/// gaps.
+/// Numbers the ranks of every replica like those of the first one. Processes are counted, because
+/// their numbers may have gaps.
 ObservedTrace number_alike(ObservedTrace trace, const ByReplica& replicas) {
   const bool are_processes = std::any_of(
       trace.recorders.begin(), trace.recorders.end(),

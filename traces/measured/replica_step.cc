@@ -66,7 +66,7 @@ Nanos ReplicaStep::time_in_collectives_before() const {
 }
 
 std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
-    const StepExtents& pipelines, const std::vector<ObservedActivity>& activities) {
+    const PipelineExtents& pipelines, const std::vector<ObservedActivity>& activities) {
   std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> steps;
   for (const auto& [key, pipeline] : pipelines)
     steps[key.second][key.first] = ReplicaStep(pipeline);

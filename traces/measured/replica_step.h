@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/files/trace_format.h"
+#include "traces/measured/group_steps.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -62,11 +63,11 @@ class ReplicaStep {
   std::map<std::int32_t, OuterTime> in_collectives_;              ///< [recorder]
 };
 
-/// The pipeline's ops of each step, by (replica, step).
-using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
+/// From the first op of a pipeline to its last, in every step.
+using PipelineExtents = std::map<StepKey, TimeSpan>;
 
 /// The replicas of each step: [step][replica]. Activities of other steps and replicas are left out.
 std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(
-    const StepExtents& pipelines, const std::vector<ObservedActivity>& activities);
+    const PipelineExtents& pipelines, const std::vector<ObservedActivity>& activities);
 
 }  // namespace bubblescope::traces

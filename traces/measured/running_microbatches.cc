@@ -49,7 +49,8 @@ Numbers list_numbers(const std::vector<OpsInOrder>& recorders) {
   return list_numbers(recorders, [](OpKind) { return true; });
 }
 
-/// Those before whose first op all ops of smaller ones have run on this rank.
+/// The starts of steps that this rank allows: it must have run all ops of smaller micro-batches
+/// before the first op of the step.
 Numbers without_those_in_flight(Numbers starts, const OpsInOrder& ops) {
   std::vector<std::int32_t> smallest_after(ops.size());
   for (std::size_t at = ops.size(); at-- > 0;) {
@@ -79,8 +80,8 @@ Numbers find_starts(const std::vector<OpsInOrder>& recorders) {
   return starts;
 }
 
-/// The same where there are only forwards: those before which all smaller ones have passed all
-/// ranks, by one clock.
+/// The first micro-batch of every step where there are only forwards: all smaller ones must have
+/// passed all ranks before it, by their common clock.
 Numbers find_starts_of_forwards(const std::vector<OpsInOrder>& recorders) {
   std::map<std::int32_t, TimeSpan> spans;
   for (const OpsInOrder& ops : recorders)
@@ -101,7 +102,7 @@ Numbers find_starts_of_forwards(const std::vector<OpsInOrder>& recorders) {
   return starts;
 }
 
-/// Those before which each rank pauses for longer than most of its ops take.
+/// The micro-batches before which each rank pauses for longer than most of its ops take.
 Numbers find_common_pauses(const std::vector<OpsInOrder>& recorders) {
   Numbers common = list_numbers(recorders);
   const std::int32_t smallest = *common.begin();
@@ -128,7 +129,7 @@ std::vector<std::int64_t> count_microbatches(const Numbers& all, const Numbers& 
   return counts;
 }
 
-/// The same with those between them that no rank ran.
+/// The same, counting numbers that no rank ran.
 std::vector<std::int64_t> measure_steps(const Numbers& all, const Numbers& starts) {
   std::vector<std::int64_t> sizes;
   for (auto start = starts.begin(); start != starts.end(); ++start) {
@@ -138,8 +139,8 @@ std::vector<std::int64_t> measure_steps(const Numbers& all, const Numbers& start
   return sizes;
 }
 
-/// Whether these are steps of one size above 1, but for the first and the last of several, and for
-/// a smaller one beside at least three.
+/// Whether steps have one size above 1. The first and the last of several may be smaller, and so
+/// may one beside at least three.
 bool have_one_size(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() < 2) return false;
   if (sizes.size() == 2 && sizes.front() != sizes.back()) return false;
@@ -150,8 +151,8 @@ bool have_one_size(const std::vector<std::int64_t>& sizes) {
   return others == 0 || (others == 1 && std::count(sizes.begin(), sizes.end(), usual) >= 3);
 }
 
-/// Whether micro-batches from these on are steps. Forwards alone may end as late as the next begin
-/// where a micro-batch is missing, so that all of theirs must be there.
+/// Whether steps begin at these micro-batches. Where there are only forwards, a missing micro-batch
+/// may look like the time between two steps, so that none may be missing.
 bool are_steps(const std::vector<OpsInOrder>& recorders, const Numbers& starts, bool are_forwards) {
   const Numbers all = list_numbers(recorders);
   return (!are_forwards && have_one_size(count_microbatches(all, starts))) ||

@@ -80,7 +80,7 @@ constexpr std::array<Guess, 13> kNumberWords{{{"chunk", "chunk"},
 constexpr std::array<Guess, 5> kShortWords{
     {{"s", "stage"}, {"m", "microbatch"}, {"c", "chunk"}, {"r", "rank"}, {"pp", "rank"}}};
 
-/// The last of the words that occurs in a text decides; nullptr where none does.
+/// The meaning of the last of the words that occur in a text; nullptr where none does.
 template <std::size_t Count>
 const char* guess(const std::array<Guess, Count>& words, const std::string& text) {
   const Guess* found = nullptr;
@@ -97,14 +97,14 @@ const char* guess(const std::array<Guess, Count>& words, const std::string& text
 /// rather that of a request or a rank.
 constexpr std::array<Guess, 4> kKindLetters{{{"f", "F"}, {"b", "B"}, {"i", "I"}, {"w", "W"}}};
 
-/// nullptr where no word says it.
+/// The kind that a word of the name says; nullptr where none does.
 const char* guess_kind_by_word(const std::string& name) {
   for (const Guess& word : kKindWords)
     if (name.find(word.word) != name.npos) return word.meaning;
   return nullptr;
 }
 
-/// nullptr where the name does not say it.
+/// The kind that the name says; nullptr where it says none.
 const char* guess_kind(const std::string& name) {
   if (const char* const kind = guess_kind_by_word(name)) return kind;
   const std::string first = name.substr(0, name.find_first_of("0123456789 _-:."));

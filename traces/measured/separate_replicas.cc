@@ -161,7 +161,7 @@ using ReplicaNumbers = std::map<std::int32_t, std::int32_t>;
 std::optional<ReplicaNumbers> find_data_ranks(const ObservedTrace& trace) {
   ReplicaNumbers numbers;
   for (const ObservedOp& observed : trace.ops) {
-    const std::optional<std::int32_t> place = trace.recorders[observed.recorder].data_rank;
+    const std::optional<std::int32_t> place = recorder_of(trace, observed).data_rank;
     if (!place || numbers.emplace(observed.replica, *place).first->second != *place) return {};
   }
   std::set<std::int32_t> places;

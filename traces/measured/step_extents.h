@@ -13,7 +13,8 @@
 
 namespace bubblescope::traces {
 
-/// By what key_of(op) says, an optional; ops without one do not count.
+/// The extents of the compute ops with the same key. `key_of` returns the key of an op, an
+/// optional; ops without one do not count.
 template <class KeyOf>
 auto find_extents(std::span<const ObservedOp> ops, KeyOf key_of) {
   using Key = typename std::invoke_result_t<KeyOf, const ObservedOp&>::value_type;
@@ -26,15 +27,7 @@ auto find_extents(std::span<const ObservedOp> ops, KeyOf key_of) {
   return extents;
 }
 
-/// By the step of its ops, as step_of(op) says; ops without one do not count.
-template <class StepOf>
-std::map<std::int64_t, TimeSpan> find_step_extents(std::span<const ObservedOp> ops,
-                                                   StepOf step_of) {
-  return find_extents(
-      ops, [&](const ObservedOp& op) -> std::optional<std::int64_t> { return step_of(op); });
-}
-
-/// By recorder and step.
+/// The extent of every step on every rank, by (recorder, step).
 using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
 
 StepExtents find_step_extents(const ObservedTrace& trace);

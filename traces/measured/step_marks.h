@@ -15,7 +15,7 @@ class StepMarks {
  public:
   StepMarks() = default;
   explicit StepMarks(const ChromeEvents& events);
-  /// Those that one process marked.
+  /// The steps that one process marked.
   StepMarks(const ChromeEvents& events, const std::string& process);
 
   const std::vector<ProfiledEvent>& marks() const { return marks_; }

@@ -22,7 +22,7 @@ Pass pass_of(const ObservedOp& observed) {
 
 OpOfPass identify(const ObservedOp& observed) { return {observed.op.kind, pass_of(observed)}; }
 
-/// How often a rank has run each op until then, from 0.
+/// [op]: how often its rank has run the same op before.
 template <class Iterator>
 LaneSteps count_runs(const std::vector<ObservedOp>& ops, Iterator first, Iterator last) {
   std::map<OpOfPass, std::int64_t> runs;
@@ -35,7 +35,7 @@ LaneSteps count_runs(const std::vector<ObservedOp>& ops, Iterator first, Iterato
 using PlaceOfPass = std::tuple<std::size_t, std::int32_t, std::int32_t>;
 /// A micro-batch that passes the ranks in a step.
 using PassOfStep = std::tuple<OpKind, std::int32_t, std::int16_t, std::int64_t>;
-/// When it came to which of them.
+/// When a micro-batch came to which place.
 using Arrivals = std::vector<std::pair<Nanos, PlaceOfPass>>;
 
 std::map<PassOfStep, Arrivals> list_arrivals(const std::vector<ObservedOp>& ops,
@@ -79,7 +79,7 @@ Turns find_turns(const std::map<PassOfStep, Arrivals>& arrivals) {
   return turns;
 }
 
-/// Whether a micro-batch came to its places in turn, or in the opposite order.
+/// Whether a micro-batch came to its places in turn: forwards in order, backwards in reverse.
 bool came_in_turn(const Arrivals& arrivals, const Turns& turns, bool is_forward) {
   std::optional<std::int32_t> before;
   for (const auto& [_, place] : arrivals) {
@@ -142,7 +142,7 @@ bool contradict_order(const std::vector<ObservedOp>& ops, const std::vector<Lane
 
 std::optional<LaneSteps> count_between_flights(const std::vector<ObservedOp>& ops,
                                                const LaneOps& lane) {
-  // From before an op on, how many more micro-batches are in flight.
+  // [op]: the change in the number of micro-batches in flight before it.
   std::vector<std::int64_t> change(lane.size() + 1, 0);
   std::map<Pass, std::pair<std::size_t, bool>> last_ops;  // of each pass, and if it is a forward
   std::set<OpOfPass> all;

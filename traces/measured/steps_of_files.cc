@@ -77,7 +77,7 @@ bool contradict_pipeline(const ObservedTrace& trace) {
   return false;
 }
 
-/// A reservation where ranks have different numbers of steps.
+/// Adds a reservation where ranks have different numbers of steps.
 void doubt_numbers(ObservedTrace& trace, const std::vector<OpsOfSteps>& counts) {
   std::size_t fewest = counts.size();
   std::size_t most = counts.size();
@@ -95,7 +95,7 @@ void doubt_numbers(ObservedTrace& trace, const std::vector<OpsOfSteps>& counts) 
                   counts[most].size()));
 }
 
-/// Moves ranges of whole steps with their ops, whose steps were these before.
+/// Moves ranges of whole steps along with their ops. `before` are the former steps of the ops.
 ObservedTrace with_moved_ranges(ObservedTrace trace, const std::vector<std::int64_t>& before) {
   std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t> moved;  // by recorder and step
   for (std::size_t at = 0; at < before.size(); ++at)

@@ -37,8 +37,8 @@ StepExtents find_extents_in_files(const ObservedTrace& trace) {
   return extents;
 }
 
-/// The time of all ranks in all pipelines, each of which takes as long as its longest part in one
-/// file: that of its first rank begins and ends it.
+/// The time of all ranks in all steps. A step takes as long as the longest extent that a file shows
+/// of it, which is that of the first rank.
 double sum_pipelines(const StepExtents& extents, std::int64_t ranks) {
   std::map<std::int64_t, Nanos> steps;
   for (const auto& [place, extent] : extents) {
@@ -50,14 +50,14 @@ double sum_pipelines(const StepExtents& extents, std::int64_t ranks) {
   return sum * static_cast<double>(ranks);
 }
 
-/// Where an activity lies beside the ops of its rank.
+/// The place of an activity beside the ops of its rank.
 struct PlaceBesideOps {
   std::vector<TimeSpan> in_steps = {};  ///< while the rank or another one runs its step
   bool is_between_ops = false;          ///< of one step of its rank
   bool leaves_steps = false;            ///< some of it lies in no step
 };
 
-/// Nothing where the activity lies in ops alone, or contains one.
+/// The place of an activity. Empty where it lies in ops alone, or contains one.
 PlaceBesideOps find_place(const ObservedActivity& activity, const OpsInOrder& ops,
                           const StepExtents& steps) {
   const auto next =
@@ -97,8 +97,8 @@ struct StrayName {
 
 using StrayNames = std::map<std::string, StrayName>;  // without digits
 
-/// On threads that run ops: all activities that may be work. On others, which may be those of a
-/// host: those that state a micro-batch.
+/// The names of activities that may be work: all of those on threads that run ops; on other
+/// threads, which may be a host's, those that state a micro-batch.
 StrayNames find_stray_names(const ObservedTrace& trace, const std::vector<OpsInOrder>& ops,
                             const StepExtents& steps, bool on_threads_of_ops) {
   std::map<std::string, bool> are_work;  // by name: many repeat

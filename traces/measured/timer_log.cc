@@ -78,7 +78,7 @@ class Reader {
     while (!text_.empty()) {
       const std::size_t end = std::min(text_.find_first_of("\r\n"), text_.size());
       if (const std::string_view line = strip(text_.substr(0, end)); !line.empty()) take(line);
-      // Progress bars return to the beginning of a line that goes on.
+      // Progress bars end in a carriage return and continue on the same line.
       if (end < text_.size() && (text_[end] == '\n' || !has_newlines)) ++line_;
       text_.remove_prefix(std::min(text_.size(), end + 1));
     }
@@ -192,8 +192,8 @@ class Reader {
     run.is_deepspeed = run.is_deepspeed || !is_megatron;
   }
 
-  /// Takes what the line has of the open reports: `known` is whose they are, where that is
-  /// certain.
+  /// Takes the timers of a line for the reports that are open. `known` is the run that the line
+  /// belongs to, where that is certain.
   void take_timers(std::string_view line, TimerRun* known) {
     std::optional<TimerField> field = find_range_field(line);
     if (field) {

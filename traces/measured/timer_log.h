@@ -90,7 +90,7 @@ TimerLog read_timer_log(std::string_view text, const std::string& file);
 /// Says, in whole sentences, which runs and reports are left out.
 std::vector<std::string> describe_left_out(const TimerLog& log);
 
-/// Each writes what the log tells, and what it does not.
+/// Write what the log tells, and what it does not.
 std::string write_timer_log_text(const TimerLog& log);
 std::string write_timer_log_json(const TimerLog& log);
 std::string write_timer_log_csv(const TimerLog& log);

@@ -111,7 +111,7 @@ std::string write_shares(const TimerLog& log) {
   return text;
 }
 
-/// The ranks whose times single lines are.
+/// Names the ranks that printed the timers of single lines.
 std::string describe_printing_ranks(const TimerLog& log, const Timers& printed) {
   std::vector<std::string> names;
   for (const std::int32_t rank : collect_ranks(printed)) names.push_back(fmt::format("{}", rank));

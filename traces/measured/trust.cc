@@ -16,18 +16,18 @@ namespace bubblescope::traces {
 namespace {
 
 constexpr double kRounding = 1e-6;
-/// A step with an error of 1 % that is ten times the usual one is unlike the others.
+/// An error of 1 % is noticed where it is ten times the usual one.
 constexpr double kNoticedError = 0.01;
 constexpr double kUnusual = 10;
 
-/// Describes the rank that stands still the longest, if that is long.
-std::optional<std::string> describe_standstill(const std::vector<double>& standstill) {
-  const auto longest = std::max_element(standstill.begin(), standstill.end());
-  if (longest == standstill.end() || *longest < kMaxReplayError) return {};
+/// Describes the rank with the most gaps, if these are long.
+std::optional<std::string> describe_gaps(const std::vector<double>& gap_shares) {
+  const auto longest = std::max_element(gap_shares.begin(), gap_shares.end());
+  if (longest == gap_shares.end() || *longest < kMaxReplayError) return {};
   return fmt::format(
       "rank {} is idle for {:.1f} % of the pipeline's time although its next op has its input: ops "
       "or messages are missing or recorded too short, or the host launches ops late",
-      longest - standstill.begin(), 100 * *longest);
+      longest - gap_shares.begin(), 100 * *longest);
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
         "in some steps a replay misses the measured span by {:.1f} %, but usually by {:.1f} %: "
         "they hold something that the trace does not show",
         100 * worst, 100 * trust.replay_error));
-  if (std::optional<std::string> standstill = describe_standstill(evidence.standstill))
-    doubts.push_back(*std::move(standstill));
+  if (std::optional<std::string> gaps = describe_gaps(evidence.gap_shares))
+    doubts.push_back(*std::move(gaps));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(

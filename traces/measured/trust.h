@@ -34,14 +34,14 @@ struct Trust {
 /// Evidence on measured steps besides their reports.
 struct TrustEvidence {
   std::vector<double> replay_errors;  ///< [step], at least one
-  std::vector<double> standstill;     ///< [rank], see find_standstill(); empty where unknown
+  std::vector<double> gap_shares;     ///< of find_gap_shares(); empty where unknown
   std::vector<std::string> doubts;    ///< from the reader
   std::vector<std::string> faults;    ///< from the reader; each alone leads to kNone
 };
 
 /// Judges the mean report of the steps. A median replay error of 5 % or a lower bound above the
 /// makespan is a fault; errors of 5 %, or ten times the usual one, in some steps are a doubt, and
-/// so is a rank that stands still for 5 % of the time.
+/// so is a rank that is idle for 5 % of the time although its next op has its input.
 Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 
 /// Describes, in a whole sentence, by how much a replay of the whole steps misses their measured

@@ -1,7 +1,7 @@
 // Ranges that name an op without its number, in a recording where other ranges have numbers.
 //
 // Those with numbers are the ops. A runtime's own names around or within them, such as
-// forward_step, are the same ops once more. Others are left out, and a doubt: they may be ops whose
+// forward_step, are the same ops. Others are left out, and a doubt: they may be ops whose
 // number was lost, or another kind of work, such as an evaluation.
 #pragma once
 

@@ -26,16 +26,16 @@ namespace bubblescope::traces {
 namespace {
 
 /// The first op of every step of a rank, by time.
-using StepStarts = std::map<Nanos, std::int64_t>;
+using StepsByStart = std::map<Nanos, std::int64_t>;
 
-std::map<std::int32_t, StepStarts> find_step_starts(const StepExtents& extents) {
-  std::map<std::int32_t, StepStarts> starts;
+std::map<std::int32_t, StepsByStart> list_steps_by_start(const StepExtents& extents) {
+  std::map<std::int32_t, StepsByStart> starts;
   for (const auto& [key, extent] : extents) starts[key.first].emplace(extent.start, key.second);
   return starts;
 }
 
 /// Whether an activity lies beside the ops of its own step alone.
-bool fits_step(const ObservedActivity& activity, const StepStarts& starts) {
+bool fits_step(const ObservedActivity& activity, const StepsByStart& starts) {
   const bool begins_before = activity.start < starts.begin()->first;
   if (begins_before && !is_loading_data(activity.name) && !is_named_like_collective(activity.name))
     return false;
@@ -80,7 +80,7 @@ std::optional<std::string> describe_rare(const std::map<Name, RareName>& rare,
 
 ObservedTrace keep_usual_activities(ObservedTrace trace) {
   const StepExtents extents = find_step_extents(trace);
-  const std::map<std::int32_t, StepStarts> starts = find_step_starts(extents);
+  const std::map<std::int32_t, StepsByStart> starts = list_steps_by_start(extents);
   std::erase_if(trace.activities, [&](const ObservedActivity& activity) {
     if (activity.has_step) return false;
     const auto own = starts.find(activity.recorder);

@@ -9,8 +9,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The others wait in collectives for the slowest replica. Of those that wait as little as another,
-/// it is the one whose ops take the longest.
+/// The replica that waits the least in collectives, because the others wait for it there. Among
+/// several of these, the one whose ops take the longest.
 const ReplicaStep& find_slowest(const std::map<std::int32_t, ReplicaStep>& replicas) {
   constexpr double kNoticed = 0.01;  // of the step
   Nanos least = std::numeric_limits<Nanos>::max();
@@ -29,7 +29,7 @@ const ReplicaStep& find_slowest(const std::map<std::int32_t, ReplicaStep>& repli
 }  // namespace
 
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
-                                        const StepExtents& pipelines) {
+                                        const PipelineExtents& pipelines) {
   std::vector<WholeStep> found;
   for (const auto& [number, replicas] : group_replicas(pipelines, activities)) {
     const ReplicaStep& slowest = find_slowest(replicas);

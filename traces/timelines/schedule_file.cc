@@ -14,7 +14,7 @@ namespace bubblescope::traces {
 
 ScheduleFile read_schedule_file(const std::string& path) {
   const std::string text = read_file(path);
-  const std::string file = path == "-" ? "stdin" : path;
+  const std::string file = name_input(path);
   if (is_timeline(text)) return {std::move(parse_timeline(text, file).schedule).take(), true};
   if (text.starts_with("\xEF\xBB\xBF"))
     throw Error(fmt::format("{} begins with a byte order mark; save it as plain UTF-8", file));

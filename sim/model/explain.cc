@@ -110,7 +110,10 @@ std::string window_text(const Transformer& model) {
 
 std::string kernels_of_attention(const ModelOnDevices& on) {
   if (on.gpu.generation == "ampere") return "with flash attention 2";
-  if (on.assumptions.flash_attention_2 == 0) return "with later kernels than flash attention 2";
+  if (on.assumptions.flash_attention_2 == 0)
+    return on.gpu.generation == "blackwell" && on.assumptions.flash_attention_4 > 0
+               ? "of which flash attention 4 reaches 1.25 times as much"
+               : "with later kernels than flash attention 2";
   return on.gpu.generation == "blackwell"
              ? "of which flash attention 2 reaches no more than 355 TFLOP/s in any runtime"
              : "of which flash attention 2 reaches 1 / 1.6";
@@ -127,7 +130,7 @@ std::string attention_text(const ModelOnDevices& on) {
          "at most " + number(100 * kernels.attention_forward) + " % of the peak in F and " +
          number(100 * kernels.attention_backward) +
          " % in I (attention_forward, attention_backward), " + kernels_of_attention(on) +
-         " (flash_attention_2), times " + number(assumed.attention_quality) +
+         " (flash_attention_2, flash_attention_4), times " + number(assumed.attention_quality) +
          " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
          " times the FLOPs of F (flash_backward), is all in I";
 }

@@ -103,6 +103,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("expert_exposed", &CostAssumptions::expert_exposed),
       fraction_of_runtime("message_exposed", &CostAssumptions::message_exposed),
       fraction_of_runtime("receives_exposed", &CostAssumptions::receives_exposed),
+      fraction_of_runtime("flash_attention_4", &CostAssumptions::flash_attention_4),
       of_runtime("accumulation_bytes", &CostAssumptions::accumulation_bytes),
       of_runtime("gradient_bytes", &CostAssumptions::gradient_bytes),
       of_runtime("loss_forward_bytes", &CostAssumptions::loss_forward_bytes),

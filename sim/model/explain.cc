@@ -154,15 +154,22 @@ std::string gradients_text(const ModelOnDevices& on) {
          " bytes per weight more (accumulation_bytes)";
 }
 
+std::string update_text(const Parallelism& parallel) {
+  const UpdateBytes bytes = count_update_bytes(parallel);
+  return "update: " + number(bytes.all()) + " bytes per parameter: Adam " + number(bytes.adam) +
+         ", the norm " + number(bytes.norm) + ", clipping " + number(bytes.clipping) +
+         ", clearing " + number(bytes.clearing);
+}
+
 std::string states_text(const ModelOnDevices& on) {
-  const Gradients gradients = on.parallel.gradients;
-  const bool only_master = on.parallel.pytorch && on.parallel.zero_stage >= 3;
+  const ParameterBytes bytes = count_state_bytes(on.parallel);
   return std::string("states: ") +
-         (only_master ? "no bytes of 16-bit weight but what is gathered, "
-                      : "2 bytes of weight, ") +
-         std::string(gradients == Gradients::kFp32 ? "4" : "2") + " of gradient, " +
-         (gradients == Gradients::kLean ? "10" : "12") +
-         " of Adam per parameter (arXiv 1910.02054, section 3); 2 GiB for the driver and the "
+         (shards_master_weights(on.parallel) ? "no bytes of 16-bit weight but what is gathered, "
+                                             : "2 bytes of weight, ") +
+         number(bytes.gradient) + " of gradient, " + number(bytes.optimizer) +
+         " of Adam per parameter, " + std::to_string(on.parallel.bytes_of_moment()) +
+         " in each of two moments (moment_bytes) (arXiv 1910.02054, section 3); 2 GiB for the "
+         "driver and the "
          "libraries (assumed); " +
          gibibytes(on.reserved_memory) + " of the " + gibibytes(on.gpu.memory) +
          " that a device has for a program reserved";
@@ -355,7 +362,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       messages_text(on.assumptions),
       collectives_text(on),
       gradients_text(on),
-      "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
+      update_text(on.parallel),
       states_text(on),
       activations_text(on.parallel),
   };

@@ -57,6 +57,7 @@ struct CostAssumptions {
   /// are meant to be: 1 / 1.6 of the rate on Hopper (arXiv 2407.08608, figures 5 and 6), and no
   /// more on Blackwell.
   double flash_attention_2 = 0;
+  double flash_attention_4 = 0;  ///< 1 with it: on Blackwell it is faster than cuDNN's kernels
   bool causal = true;            ///< half of the scores are never computed
   double tensor_exposed = 1;     ///< fraction of the tensor ranks' collectives that is not hidden
   double context_exposed = 0.5;  ///< the same for the context ranks' key and value exchange

@@ -110,7 +110,10 @@ std::string window_text(const Transformer& model) {
 
 std::string kernels_of_attention(const ModelOnDevices& on) {
   if (on.gpu.generation == "ampere") return "with flash attention 2";
-  if (on.assumptions.flash_attention_2 == 0) return "with later kernels than flash attention 2";
+  if (on.assumptions.flash_attention_2 == 0)
+    return on.gpu.generation == "blackwell" && on.assumptions.flash_attention_4 > 0
+               ? "of which flash attention 4 reaches 1.25 times as much"
+               : "with later kernels than flash attention 2";
   return on.gpu.generation == "blackwell"
              ? "of which flash attention 2 reaches no more than 355 TFLOP/s in any runtime"
              : "of which flash attention 2 reaches 1 / 1.6";
@@ -127,7 +130,7 @@ std::string attention_text(const ModelOnDevices& on) {
          "at most " + number(100 * kernels.attention_forward) + " % of the peak in F and " +
          number(100 * kernels.attention_backward) +
          " % in I (attention_forward, attention_backward), " + kernels_of_attention(on) +
-         " (flash_attention_2), times " + number(assumed.attention_quality) +
+         " (flash_attention_2, flash_attention_4), times " + number(assumed.attention_quality) +
          " in this runtime (attention_quality); its backward, " + number(assumed.flash_backward) +
          " times the FLOPs of F (flash_backward), is all in I";
 }
@@ -151,15 +154,22 @@ std::string gradients_text(const ModelOnDevices& on) {
          " bytes per weight more (accumulation_bytes)";
 }
 
+std::string update_text(const Parallelism& parallel) {
+  const UpdateBytes bytes = count_update_bytes(parallel);
+  return "update: " + number(bytes.all()) + " bytes per parameter: Adam " + number(bytes.adam) +
+         ", the norm " + number(bytes.norm) + ", clipping " + number(bytes.clipping) +
+         ", clearing " + number(bytes.clearing);
+}
+
 std::string states_text(const ModelOnDevices& on) {
-  const Gradients gradients = on.parallel.gradients;
-  const bool only_master = on.parallel.pytorch && on.parallel.zero_stage >= 3;
+  const ParameterBytes bytes = count_state_bytes(on.parallel);
   return std::string("states: ") +
-         (only_master ? "no bytes of 16-bit weight but what is gathered, "
-                      : "2 bytes of weight, ") +
-         std::string(gradients == Gradients::kFp32 ? "4" : "2") + " of gradient, " +
-         (gradients == Gradients::kLean ? "10" : "12") +
-         " of Adam per parameter (arXiv 1910.02054, section 3); 2 GiB for the driver and the "
+         (shards_master_weights(on.parallel) ? "no bytes of 16-bit weight but what is gathered, "
+                                             : "2 bytes of weight, ") +
+         number(bytes.gradient) + " of gradient, " + number(bytes.optimizer) +
+         " of Adam per parameter, " + std::to_string(on.parallel.bytes_of_moment()) +
+         " in each of two moments (moment_bytes) (arXiv 1910.02054, section 3); 2 GiB for the "
+         "driver and the "
          "libraries (assumed); " +
          gibibytes(on.reserved_memory) + " of the " + gibibytes(on.gpu.memory) +
          " that a device has for a program reserved";
@@ -209,7 +219,10 @@ std::string launches_text(const ModelOnDevices& on) {
   if (on.model.experts)
     text += ", a layer with experts " + to_text(assumed.host_experts) +
             " more (host_experts_us) and for every expert of a rank " +
-            to_text(assumed.host_expert) + " (host_expert_us)";
+            to_text(assumed.host_expert) + " (host_expert_us)" +
+            (assumed.host_experts > 0 && on.model.experts->shared == 0
+                 ? ", but half of host_layer_us less, as it has no dense network"
+                 : "");
   return text + "; " + number(100 * assumed.launch_blocking) +
          " % of the host's time adds to the device's (launch_blocking: 1 with "
          "CUDA_LAUNCH_BLOCKING=1), the rest runs beside it; CUDA graphs of whole iterations "
@@ -349,7 +362,7 @@ std::vector<std::string> explain(const ModelOnDevices& on) {
       messages_text(on.assumptions),
       collectives_text(on),
       gradients_text(on),
-      "update: 46 bytes per parameter: Adam 30, the norm 4, clipping 8, clearing 4",
+      update_text(on.parallel),
       states_text(on),
       activations_text(on.parallel),
   };

@@ -34,6 +34,10 @@ constexpr double kGainOverFlash2 = 1.6;
 /// 380, and 334 in the backward (Dao-AILab/flash-attention issue 1589). That is what Hopper
 /// reaches, because its instructions are those of Ampere.
 constexpr double kFlash2OnBlackwell = 355e12;
+/// Flash attention 4 over cuDNN's kernels on Blackwell: 1418 TFLOP/s in F and 1209 in the backward,
+/// or 1118 without pairs of SMs (Dao-AILab/flash-attention pull request 2280: causal, 8k tokens,
+/// heads of 128), where SimuMax's B200 has 1142 and 933; at most 1.3 in arXiv 2603.05451.
+constexpr double kGainOfFlash4 = 1.25;
 /// Kernels that permute tokens, over the stated memory bandwidth: SimuMax's B200, 0.501 forward and
 /// 0.511 backward.
 constexpr double kPermuteShare = 0.50;
@@ -182,6 +186,8 @@ double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   double full_rate = gpu.peak_flops * kernels.fraction * on_.assumptions.attention_quality;
   if (flash2 && gpu.generation != "ampere") full_rate /= kGainOverFlash2;
   if (flash2 && gpu.generation == "blackwell") full_rate = std::min(full_rate, kFlash2OnBlackwell);
+  if (!flash2 && gpu.generation == "blackwell")
+    full_rate *= 1 + (kGainOfFlash4 - 1) * on_.assumptions.flash_attention_4;
   const double of_head =
       estimate_head_share(on_.model.head_size, flash2 ? kHalfHeadOfFlash2 : kernels.half_head);
   const double rate = full_rate * blocks / (blocks + kernels.half_blocks) * of_head;

@@ -23,14 +23,21 @@ enum class Gradients : std::uint8_t {
   /// Gradients of 2 bytes, Adam of 10: the master weight stores only the bits that the weight
   /// lacks.
   kLean,
+  /// Gradients of 2 bytes, Adam of 4: moments of 16 bits, and no master weight.
+  kPure,
 };
 
 /// From the largest to the smallest.
-inline constexpr std::array<Named<Gradients>, 3> kGradientFormats{{
+inline constexpr std::array<Named<Gradients>, 4> kGradientFormats{{
     {Gradients::kFp32, "fp32"},
     {Gradients::kBf16, "bf16"},
     {Gradients::kLean, "bf16-lean"},
+    {Gradients::kPure, "bf16-pure"},
 }};
+
+/// Those that are tried in turn where none is chosen: all keep a master weight of 32 bits.
+inline constexpr std::array<Gradients, 3> kTriedGradients{Gradients::kFp32, Gradients::kBf16,
+                                                          Gradients::kLean};
 
 /// The splits of the layers that were simulated (choose_layers.h in sim/predict).
 struct SplitTrials {
@@ -70,6 +77,7 @@ struct Parallelism {
   bool whole_gradients = false;
   bool fp8_inputs = false;  ///< the inputs of GEMMs with weights are saved in 8 bits
   Bytes logit_bytes = 4;    ///< per logit, at the peak of the loss
+  Bytes moment_bytes = 4;   ///< each of Adam's two moments; kPure has at most 2
   /// Memory as PyTorch's FSDP and pipelines hold it; and selective recomputation as
   /// in torchtitan: every second GEMM, and what lies between, from the others' outputs. Otherwise
   /// both are as in Megatron-LM.
@@ -93,6 +101,10 @@ struct Parallelism {
   /// Whether full recomputation leaves some layers of a stage out, and the predictions behind them.
   bool keeps_layers() const {
     return recompute == Recompute::kFull && recomputed.method == RecomputeMethod::kBlock;
+  }
+  /// Bytes of one of Adam's moments.
+  Bytes bytes_of_moment() const {
+    return gradients == Gradients::kPure && moment_bytes > 2 ? 2 : moment_bytes;
   }
   /// The number of ranks over which the tensors around the norms are split.
   std::int32_t norm_split() const { return sequence_parallel ? tensor : 1; }

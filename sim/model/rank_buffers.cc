@@ -41,10 +41,11 @@ double count_gathered_weight_bytes(const ModelOnDevices& on, const RankLoad& loa
   return 4 * load.per_layer() + (on.parallel.pytorch && load.head ? 2 * tables : 0);
 }
 
-/// FSDP copies a layer's 16-bit gradients into a buffer of 32 bits to reduce them.
+/// FSDP copies a layer's 16-bit gradients into a buffer to reduce them, of 32 bits where there are
+/// weights of 32 bits.
 double count_reduced_bytes(const ModelOnDevices& on, const RankLoad& load) {
   if (!on.parallel.pytorch || on.parallel.data == 1 || load.layers == 0) return 0;
-  return 6 * load.per_layer();
+  return (on.parallel.gradients == Gradients::kPure ? 4 : 6) * load.per_layer();
 }
 
 /// Two messages each way, unless memory over time has those that leave. PyTorch's pipelines

@@ -73,6 +73,13 @@ void set_sustained_rate(ModelOnDevices& on, double teraflops) {
   on.gpu.kernels.sustained_flops = teraflops * 1e12;
 }
 
+void set_moment_bytes(ModelOnDevices& on, double bytes) {
+  if (bytes != 1 && bytes != 2 && bytes != 4)
+    throw Error(
+        fmt::format("`assume` moment_bytes: a moment has 4, 2 or 1 bytes, not {:g}", bytes));
+  on.parallel.moment_bytes = std::llround(bytes);
+}
+
 Assumption of_device(const char* name, double KernelRates::*member) {
   return {name, [member](ModelOnDevices& on, double value) { on.gpu.kernels.*member = value; },
           get_from_device(member)};
@@ -96,6 +103,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("gradients_exposed", &CostAssumptions::gradients_exposed),
       of_runtime("attention_quality", &CostAssumptions::attention_quality),
       fraction_of_runtime("flash_attention_2", &CostAssumptions::flash_attention_2),
+      fraction_of_runtime("flash_attention_4", &CostAssumptions::flash_attention_4),
       of_runtime("flash_backward", &CostAssumptions::flash_backward),
       fraction_of_runtime("tensor_exposed", &CostAssumptions::tensor_exposed),
       fraction_of_runtime("context_exposed", &CostAssumptions::context_exposed),
@@ -121,6 +129,8 @@ const std::vector<Assumption>& all_assumptions() {
       {"logit_bytes",
        [](ModelOnDevices& on, double value) { on.parallel.logit_bytes = std::llround(value); },
        [](const ModelOnDevices& on) { return static_cast<double>(on.parallel.logit_bytes); }},
+      {"moment_bytes", set_moment_bytes,
+       [](const ModelOnDevices& on) { return static_cast<double>(on.parallel.moment_bytes); }},
       {"sustained_teraflops", set_sustained_rate,
        [](const ModelOnDevices& on) { return on.gpu.kernels.sustained_flops / 1e12; }},
       of_device("half_size", &KernelRates::half_size),

@@ -13,19 +13,7 @@ namespace {
 
 constexpr Bytes kContext = Bytes{2} << 30;  ///< for CUDA and NCCL; assumed
 constexpr double kWeightBytes = 2;
-/// Bytes moved per parameter of an update: Adam reads 16 and writes 14; the gradient is also read
-/// for the norm, scaled for clipping (8), and cleared.
-constexpr double kUpdateBytes = 46;
 constexpr double kLastBucket = 1.0 / 16;  ///< of a collective cannot be hidden
-
-double count_gradient_bytes(const Parallelism& parallel) {
-  return parallel.gradients == Gradients::kFp32 ? 4 : 2;
-}
-
-/// Adam's two moments and the master weight, or the 16 bits of it that the weight lacks.
-double count_optimizer_bytes(const Parallelism& parallel) {
-  return parallel.gradients == Gradients::kLean ? 10 : 12;
-}
 
 /// Ranks that hold copies of the same parameters, `stride` devices apart: groups of neighbours that
 /// share the shards of one copy, `groups` times.
@@ -59,12 +47,11 @@ StateBytes shard(double parameters, std::int32_t shards, const Parallelism& para
     return round_bytes(parameters * each / (sharded ? shards : 1), "a stage's parameters");
   };
   StateBytes states;
-  // FSDP's shards are the 32-bit weights that Adam updates; 16-bit ones exist while gathered.
-  const bool only_master = parallel.pytorch && zero_stage >= 3;
+  const bool only_master = shards_master_weights(parallel);
   states.weights = only_master ? 0 : bytes(kWeightBytes, zero_stage >= 3);
   states.gradients =
-      bytes(count_gradient_bytes(parallel), zero_stage >= 2 && !parallel.whole_gradients);
-  states.optimizer = bytes(count_optimizer_bytes(parallel), zero_stage >= 1);
+      bytes(count_state_bytes(parallel).gradient, zero_stage >= 2 && !parallel.whole_gradients);
+  states.optimizer = bytes(count_state_bytes(parallel).optimizer, zero_stage >= 1);
   return states;
 }
 
@@ -82,7 +69,7 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   const std::int32_t shards = group.shards * holders;
   const Link link = find_group_link(on.gpu, shards, group.stride);
   UpdateTimes times;
-  const double reduced = count_gradient_bytes(on.parallel) * parameters;
+  const double reduced = count_state_bytes(on.parallel).gradient * parameters;
   times.reduce = sharded ? estimate_all_gather_time(reduced, shards, link)
                          : estimate_all_reduce_time(reduced, shards, link);
   // Ranks with the same shard add up theirs.
@@ -132,6 +119,29 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
   return *this;
 }
 
+bool shards_master_weights(const Parallelism& parallel) {
+  return parallel.pytorch && parallel.zero_stage >= 3 && parallel.gradients != Gradients::kPure;
+}
+
+ParameterBytes count_state_bytes(const Parallelism& parallel) {
+  const auto moments = static_cast<double>(2 * parallel.bytes_of_moment());
+  switch (parallel.gradients) {
+    case Gradients::kFp32: return {4, 4 + moments};
+    case Gradients::kBf16: return {2, 4 + moments};
+    case Gradients::kLean: return {2, 2 + moments};  // the 16 bits that the weight lacks
+    case Gradients::kPure: return {2, moments};
+  }
+  return {};
+}
+
+UpdateBytes count_update_bytes(const Parallelism& parallel) {
+  const bool is_pure = parallel.gradients == Gradients::kPure;
+  const double gradient = is_pure ? 2 : 4;
+  const double weights = is_pure ? 2 + 2 : 4 + 4 + 2;  // read and written, master weights as well
+  return {gradient + weights + 4 * static_cast<double>(parallel.bytes_of_moment()), gradient,
+          2 * gradient, gradient};
+}
+
 StateBytes count_states(const Parallelism& parallel, const StageParameters& parameters) {
   StateBytes states = shard(parameters.dense, find_dense_copies(parallel).shards, parallel);
   states += shard(parameters.experts, find_expert_copies(parallel).shards, parallel);
@@ -174,7 +184,8 @@ UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters&
     cost.reduce_grad = sharing.reduced_by_schedule ? all.reduce
                                                    : exposed(all.reduce, hiding, on.assumptions,
                                                              on.assumptions.gradients_exposed);
-  cost.optimizer = round_nanos(kUpdateBytes * all.updated / rate * 1e9, "an optimizer step");
+  const double moved = count_update_bytes(on.parallel).all() * all.updated;
+  cost.optimizer = round_nanos(moved / rate * 1e9, "an optimizer step");
   if (zero_stage == 1 || zero_stage == 2)
     cost.optimizer +=
         exposed(all.gather, times.forward, on.assumptions, on.assumptions.gradients_exposed);

@@ -36,6 +36,30 @@ struct StateBytes {
   bool operator==(const StateBytes&) const = default;
 };
 
+/// Bytes per parameter, besides its 16-bit weight.
+struct ParameterBytes {
+  double gradient = 0;
+  double optimizer = 0;  ///< two moments, and the master weight or what of it the weight lacks
+};
+ParameterBytes count_state_bytes(const Parallelism& parallel);
+
+/// Bytes that an update moves per parameter: Adam reads gradient, weight and moments and writes
+/// weights and moments; gradients are also read for the norm, read and written to clip them, and
+/// cleared.
+struct UpdateBytes {
+  double adam = 0;
+  double norm = 0;
+  double clipping = 0;
+  double clearing = 0;
+
+  double all() const { return adam + norm + clipping + clearing; }
+};
+UpdateBytes count_update_bytes(const Parallelism& parallel);
+
+/// Whether a rank's weights are 32-bit shards, which Adam updates: in PyTorch's FSDP, where 16-bit
+/// ones exist only while they are gathered.
+bool shards_master_weights(const Parallelism& parallel);
+
 /// Weights 2, gradients 4 and Adam 12 bytes per parameter (less for other Parallelism::gradients),
 /// divided over their copies by ZeRO stage (arXiv 1910.02054, section 5); plus the context. The
 /// caller adds buffers.

@@ -2,8 +2,10 @@
 #include "sim/predict/model_fit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/analysis/memory_curve.h"
+#include "sim/model/stage_states.h"
 
 namespace bubblescope::inline sim {
 
@@ -13,15 +15,16 @@ Bytes peak_of(const PlacedModel& placed, const BubbleReport& report, std::size_t
   return report.ranks[rank].peak.bytes.value_or(placed.step.states[rank].total());
 }
 
-/// The bytes that smaller gradients save: 2 of 4 bytes per parameter, and a lean master weight 2 of
-/// Adam's 12.
-Bytes saved_by(Gradients gradients, const StateBytes& states) {
-  switch (gradients) {
-    case Gradients::kFp32: return 0;
-    case Gradients::kBf16: return states.gradients / 2;
-    case Gradients::kLean: return states.gradients / 2 + states.optimizer / 6;
-  }
-  return 0;
+/// The bytes that smaller gradients save, of those of 32 bits.
+Bytes saved_by(Gradients gradients, const PlacedModel& placed, std::size_t rank) {
+  Parallelism smaller = placed.on.parallel;
+  const ParameterBytes full = count_state_bytes(smaller);
+  smaller.gradients = gradients;
+  const ParameterBytes left = count_state_bytes(smaller);
+  const StateBytes& states = placed.step.states[rank];
+  return std::llround(static_cast<double>(states.gradients) * (1 - left.gradient / full.gradient) +
+                      static_cast<double>(states.optimizer) *
+                          (1 - left.optimizer / full.optimizer));
 }
 
 }  // namespace
@@ -49,10 +52,10 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report) {
   if (placed.on.parallel.gradients != Gradients::kFp32 || find_fit(placed, report).fits())
     return {};
-  for (const Gradients smaller : {Gradients::kBf16, Gradients::kLean}) {
+  for (const Gradients smaller : kTriedGradients) {
     bool fits = true;
     for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
-      fits = peak_of(placed, report, rank) - saved_by(smaller, placed.step.states[rank]) <=
+      fits = peak_of(placed, report, rank) - saved_by(smaller, placed, rank) <=
              placed.on.usable_memory(static_cast<std::int32_t>(rank));
     if (fits) return smaller;
   }

@@ -22,10 +22,11 @@ from published_steps import groups_of, predict_all, rows_of, table
 
 STEP = 0.1  # of a constant's logarithm, for the derivative
 SPREAD = 0.05  # of a source's log errors
-# Devices of a generation by their sustained rates, which differ by their power limits; the first has the constant's value.
-DEVICES = {
-    'hopper': {'h100': 640, 'h800': 640, 'h100-hbm2e': 541},
-    'blackwell': {'b200': 1190, 'gb200': 1304, 'gb300': 1408},
+# Constants that differ between the devices of a generation, and keep their ratios; the first has the constant's value.
+OF_DEVICES = {
+    ('hopper', 'sustained_teraflops'): {'h100': 640, 'h800': 640, 'h100-hbm2e': 541},
+    ('blackwell', 'sustained_teraflops'): {'b200': 1190, 'gb200': 1304, 'gb300': 1408},
+    ('blackwell', 'fp8_gain'): {'gb200': 1.88, 'b200': 1.88 * 1304 / 1190, 'gb300': 2.27},
 }
 
 
@@ -33,20 +34,20 @@ def constant(group, name, value, prior):
     return {'label': f'{group}:{name}', 'assume': lambda factor: [(group, f'{name}={value * factor:.6g}')], 'value': value, 'prior': prior}
 
 
-def sustained(generation, prior):
+def constant_of_devices(generation, name, prior):
     """One factor for all devices of a generation."""
-    rates = DEVICES[generation]
-    assume = lambda factor: [(device, f'sustained_teraflops={rate * factor:.6g}') for device, rate in rates.items()]
-    first = next(iter(rates))
-    return {'label': f'{generation}:sustained_teraflops ({first})', 'assume': assume, 'value': rates[first], 'prior': prior}
+    values = OF_DEVICES[generation, name]
+    assume = lambda factor: [(device, f'{name}={value * factor:.6g}') for device, value in values.items()]
+    first = next(iter(values))
+    return {'label': f'{generation}:{name} ({first})', 'assume': assume, 'value': values[first], 'prior': prior}
 
 
 def constants(path):
     with open(path) as file:
         listed = json.load(file)
     return [
-        sustained(group, prior)
-        if group in DEVICES and name == 'sustained_teraflops'
+        constant_of_devices(group, name, prior)
+        if (group, name) in OF_DEVICES
         else constant(group, name, value, prior)
         for group, name, value, prior in listed
     ]

@@ -47,7 +47,7 @@ MODEL = {
     '--precision': ['bf16', 'fp8', 'fp16'],
     '--runtime': ['megatron', 'megatron-2021', 'nemo', 'deepspeed', 'torchtitan', 'nemo-automodel', 'fsdp'],
     '--seq-length': ['512', '4096', '32768'], '--global-batch-size': ['16', '64'], '--parts': ['series', 'dualpipe', 'megatron', 'braid'],
-    '--gradients': ['fp32', 'bf16', 'bf16-lean'],
+    '--gradients': ['fp32', 'bf16', 'bf16-lean', 'bf16-pure'],
     '--recompute-method': ['uniform', 'block'], '--recompute-num-layers': ['0', '1', '3'],
     '--recompute-modules': ['core_attn', 'mlp,layernorm', 'moe', 'moe_act,mla_up_proj'], '--embedding-layers': ['0', '0.5', '1'], '--head-layers': ['0', '1', '2'],
     '--first-layers': ['1', '8'], '--last-layers': ['2', '8'], '--account-for-embedding': GIVEN, '--account-for-loss': GIVEN,

@@ -137,6 +137,46 @@ TEST(FlashAttention, IsAsFastOnBlackwellAsOnHopperInItsSecondVersion) {
   EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, 362, 0.06 * 362);
 }
 
+// Causal, 8,192 tokens, heads of 128 numbers: 1,418 TFLOP/s in F and 1,118 to 1,209 in the backward
+// (Dao-AILab/flash-attention pull request 2280).
+TEST(FlashAttention, IsFasterInItsFourthVersionOnBlackwell) {
+  ModelOnDevices on = with_heads(108, "b200");
+  on.parallel.flash_attention = true;
+  on.parallel.sequence = 8192;
+  on.parallel.micro_batch_size = 4;
+  on.model.heads = on.model.key_value_heads = 16;
+  on.model.head_size = 128;
+  const double flops = 4 * 2.0 * 8192 * 8192 * 16 * 128;
+  on.assumptions.flash_attention_4 = 1;
+  EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, 1418, 0.02 * 1418);
+  EXPECT_NEAR(2.5 * flops / LayerTimer(on).core_backward() / 1e3, 1164, 0.03 * 1164);
+  on.assumptions.flash_attention_2 = 1;  // which has no later kernels
+  EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, 362, 0.1 * 362);
+}
+
+// Causal, 8 sequences, 64 heads of 128 numbers; ROCm/aiter, op_tests/cpp/mha/README.md.
+TEST(FlashAttention, IsAsFastOnAmdsDevicesAsAiterMeasured) {
+  struct Row {
+    const char* device;
+    std::int64_t sequence;
+    double forward, backward;  // TFLOP/s
+  };
+  for (const Row& row : {Row{"mi300x", 4096, 509.3, 402.2}, Row{"mi300x", 8192, 550.7, 432.7},
+                         Row{"mi355x", 4096, 1190.3, 972.3}, Row{"mi355x", 8192, 1312, 1067.9}}) {
+    ModelOnDevices on = with_heads(108, row.device);
+    on.parallel.flash_attention = true;
+    on.parallel.sequence = row.sequence;
+    on.parallel.micro_batch_size = 8;
+    on.model.heads = on.model.key_value_heads = 64;
+    on.model.head_size = 128;
+    const auto length = static_cast<double>(row.sequence);
+    const double flops = 8 * 2.0 * length * length * 64 * 128;
+    EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, row.forward, 0.1 * row.forward);
+    EXPECT_NEAR(2.5 * flops / LayerTimer(on).core_backward() / 1e3, row.backward,
+                0.1 * row.backward);
+  }
+}
+
 TEST(FlashAttention, TakesUnalignedHeadsInPyTorchAlone) {
   EXPECT_TRUE(can_fuse_attention(with_heads(96).model, false));
   EXPECT_FALSE(can_fuse_attention(with_heads(128).model, false));

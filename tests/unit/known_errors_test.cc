@@ -197,6 +197,8 @@ TEST(KnownErrors, HoldForOlderKernelsOfAttention) {
   EXPECT_EQ(named["makespan_ns"], old["makespan_ns"]);
   EXPECT_TRUE(named["interval"].is_object());
   EXPECT_GT(old["makespan_ns"].get<double>(), 1.1 * report({"nemo"})["makespan_ns"].get<double>());
+  EXPECT_TRUE(report({"nemo", "--assume", "flash_attention_4=1"})["interval"].is_object());
+  EXPECT_TRUE(report({"nemo", "--assume", "moment_bytes=2"})["interval"].is_object());
 }
 
 }  // namespace

@@ -144,6 +144,18 @@ TEST(Runtimes, KnowTheAttentionOfPyTorchsReleases) {
   }
 }
 
+// Llama 3 8B in 8 bits on 8 devices, with the same layout under one release
+// (NVIDIA-NeMo/Megatron-Bridge, performance summaries of 25.11 and 25.09): 4.28 and 4.16 s, 4.44
+// and 4.40 s, 4.37 and 4.18 s on B200 and GB200.
+TEST(Gemms, TakeAsLongOnB200AndB300AsOnTheirSuperchipsIn8Bits) {
+  const auto rate_in_8_bits = [](const char* device) {
+    const Gpu& gpu = Registry<GpuDef>::instance().find(device)->gpu;
+    return gpu.sustained_flops() * gpu.kernels.fp8_gain;
+  };
+  EXPECT_NEAR(rate_in_8_bits("b200") / rate_in_8_bits("gb200"), 1, 1e-9);
+  EXPECT_NEAR(rate_in_8_bits("b300") / rate_in_8_bits("gb300"), 1, 1e-9);
+}
+
 // 8 copies of a token, of 2048 numbers, at 67 % of 8 TB/s; twice as much in the backward.
 TEST(Routing, MovesItsBytesForEveryExpertOfAToken) {
   ModelOnDevices on = on_devices("qwen3-30b-a3b", "b200");

@@ -95,8 +95,8 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
   add_choice<Gradients>(
       app,
       {"--gradients",
-       "precision of gradients (bf16-lean: also 10 bytes of Adam; default: the largest "
-       "that fits)"},
+       "precision of gradients (bf16-lean: also 10 bytes of Adam; bf16-pure: moments of 16 "
+       "bits, no master weights; default: the largest of the others that fits)"},
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });
 }

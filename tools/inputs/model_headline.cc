@@ -64,6 +64,7 @@ std::string describe_gradients(Gradients gradients) {
     case Gradients::kFp32: return "32-bit gradients";
     case Gradients::kBf16: return "16-bit gradients";
     case Gradients::kLean: return "16-bit gradients and lean master weights";
+    case Gradients::kPure: return "16-bit gradients and moments, and no master weights";
   }
   return "";
 }

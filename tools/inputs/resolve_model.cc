@@ -117,7 +117,7 @@ std::string set_gpus(ModelOnDevices& on, const std::string& list) {
 /// Whether an assumption is a choice of the job, and no constant that errors were measured with.
 bool states_how_a_job_runs(const std::string& assumption) {
   return assumption == "launch_blocking" || assumption == "iteration_graphs" ||
-         assumption == "dispatch_once" || assumption == "flash_attention_2";
+         assumption == "dispatch_once" || assumption.starts_with("flash_attention_");
 }
 
 /// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or

@@ -56,8 +56,8 @@ ScheduleRequest price_stages(ScheduleRequest request, const ScheduleDef& def, Co
   if (!has_byte_limits(request, def, config)) return request;
   auto* const model = std::get_if<ModelCosts>(&config.costs);
   const bool may_shrink = model != nullptr && model->may_shrink_gradients;
-  for (const auto& format : kGradientFormats) {
-    if (may_shrink) model->on.parallel.shrink_gradients(format.choice);
+  for (const Gradients gradients : kTriedGradients) {
+    if (may_shrink) model->on.parallel.shrink_gradients(gradients);
     ScheduleRequest limited = limit_bytes(request, unordered, config);
     if (may_shrink) limited.stage_costs = find_costs_before_order(unordered, config);
     if (refuse_schedule(def, limited).empty()) return limited;

@@ -66,11 +66,20 @@ Kernels with_power(Kernels kernels, double teraflops) {
 // sources. fp8_gain, and the sustained rates of Hopper and Blackwell: fitted to published steps
 // (docs/accuracy_published.md); the root of the power limit carries them to a generation's others,
 // as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 follows it in 16
-// bits; in 8 bits it is faster, by six pairs of runs that differ in the device alone
-// (docs/accuracy_steps.md, Constants).
+// bits; in 8 bits it is faster, and B200 and B300 are as fast as GB200 and GB300, by pairs of runs
+// that differ in the device alone (docs/accuracy_steps.md, Constants).
 const Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
 const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
 const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};
+/// TFLOP/s that GB200 and GB300 sustain in 16 bits, and their gain in 8.
+constexpr double kGb200Rate = 1304;
+constexpr double kGb300Rate = 1408;
+constexpr double kGb300Gain = 2.27;
+
+/// A device of Blackwell with this rate in 16 bits, which is as fast as another in 8.
+Kernels like_in_8_bits(double teraflops, double other_teraflops, double gain) {
+  return with_gain(with_rate(kBlackwell, teraflops), gain * other_teraflops / teraflops);
+}
 
 /// The sources of those numbers that differ between devices.
 struct Sources {
@@ -225,22 +234,23 @@ const GpuRegistrar kGh200Large{[] {
 }};
 const GpuRegistrar kB200{[] {
   return define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
-                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, kBlackwell);
+                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3},
+                like_in_8_bits(1190, kGb200Rate, kBlackwell.rates.fp8_gain));
 }};
 const GpuRegistrar kB300{[] {
   return define("b300", {}, "B300 288 GB, 2250 TF, 1100 W",
-                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268}, with_rate(kBlackwell, 1248),
-                {.reachable = "as the B200"});
+                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
+                like_in_8_bits(1248, kGb300Rate, kGb300Gain), {.reachable = "as the B200"});
 }};
 const GpuRegistrar kGb200{[] {
   return define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",
-                {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, 1304),
+                {2500, 1822, 186, 8.0, 900, 50, 450, 72, 184.3}, with_rate(kBlackwell, kGb200Rate),
                 {.host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});
 }};
 const GpuRegistrar kGb300{[] {
   return define("gb300", {}, "GB300 288 GB, 2500 TF, 1400 W; NVLink domain of 72, in trays of 4",
                 {2500, 1822, 288, 8.0, 900, 100, 450, 72, 276},
-                with_gain(with_rate(kBlackwell, 1408), 2.27),
+                with_gain(with_rate(kBlackwell, kGb300Rate), kGb300Gain),
                 {.base = kSheet,
                  .reachable = "as the GB200",
                  .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});
@@ -255,7 +265,10 @@ constexpr double kRcclShare = 0.75 / 0.8356;  // 48 of 64 GB/s, where messages a
 constexpr const char* kMesh =
     "AMD, with 75 % of it for collectives, over all links at once "
     "(rocm.blogs.amd.com/software-tools-optimization/mi300x-rccl-xgmi)";
-const Kernels kCdna{"cdna3", 0, {0, 80, 1.7, 0.35, 0.3, 304, 1, 0.13, kRcclShare}};
+// Attention: the 31 causal rows of the table in ROCm/aiter, op_tests/cpp/mha/README.md, whose
+// gradients of queries AMD's training scripts add up in 32 bits on MI300X and MI325X, and in 16 on
+// MI355X (NVTE_CK_IS_V3_ATOMIC_FP32).
+const Kernels kCdna{"cdna3", 0, {0, 80, 1.7, 0.43, 0.33, 304, 1, 0.13, kRcclShare}};
 const GpuRegistrar kMi300x{[] {
   return define("mi300x", {}, "MI300X 192 GB, 1307 TF; 64 GB/s to each of 7 peers",
                 {1307, 668, 192, 5.3, 64, 50, 63, 8, 191.6}, kCdna, {.link = kMesh});
@@ -268,7 +281,7 @@ const GpuRegistrar kMi325x{[] {
 const GpuRegistrar kMi355x{[] {
   return define("mi355x", {}, "MI355X 288 GB, 2500 TF, 1400 W; 77 GB/s to each of 7 peers",
                 {2500, 1565, 288, 8.0, 76.5, 50, 63, 8, 287.98},
-                {"cdna4", 0, {0, 80, 1.7, 0.35, 0.3, 256, 1, 0.13, kRcclShare}},
+                {"cdna4", 0, {0, 80, 1.7, 0.54, 0.43, 256, 1, 0.13, kRcclShare}},
                 {.base = "AMD's MI355X data sheet, without sparsity",
                  .reachable = "stas00/ml-engineering of August 2026, compute/accelerator (MAMF)",
                  .link = "AMD's MI355X data sheet (153 GB/s both ways)"});

@@ -177,14 +177,17 @@ bool are_plain_forwards(const std::vector<ObservedOp>& ops, const std::vector<La
 
 /// Takes the steps of a recording that begins within one from its end, or if it has only forwards
 /// from the numbers of their micro-batches, if those from its start contradict the order of the
-/// pipeline and these do not.
-bool follow_end(std::vector<ObservedOp>& ops, const Lanes& lanes) {
+/// pipeline and these do not. Forwards may have run equally often on each rank, and others on each
+/// in a step.
+bool follow_end(std::vector<ObservedOp>& ops, const Lanes& lanes, bool are_whole) {
   std::vector<LaneOps> computes;
   for (const auto& [_, lane] : lanes) computes.push_back(lane.computes);
+  const bool are_forwards = are_plain_forwards(ops, computes);
+  if (are_whole && !are_forwards) return false;
   if (!contradict_order(ops, computes, count_from_start(ops, computes))) return false;
   std::vector<LaneSteps> steps = count_from_end(ops, computes);
   if (contradict_order(ops, computes, steps)) {
-    if (!are_plain_forwards(ops, computes)) return false;
+    if (!are_forwards) return false;
     std::stable_sort(computes.begin(), computes.end(), [&](const LaneOps& a, const LaneOps& b) {
       return ops[a.front()].op.stage < ops[b.front()].op.stage;
     });
@@ -235,7 +238,7 @@ RunsOfOps list_runs(const std::vector<ObservedOp>& ops, const Lanes& lanes,
 void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
   for (auto& [_, lane] : lanes) lane.counted = count_lane(ops, lane.computes);
   const bool are_whole = are_all_whole(ops, lanes);
-  if (!are_whole && follow_end(ops, lanes)) {
+  if (follow_end(ops, lanes, are_whole)) {
     for (const auto& [_, lane] : lanes)
       if (lane.computes.empty())
         count_lane(ops, lane.messages);

@@ -102,5 +102,33 @@ TEST(StepWork, AheadOfItsStepDoesNotBeginIt) {
   EXPECT_EQ(read(events).whole_steps.at(1).whole, 1'000'000);  // from the end of the ops before it
 }
 
+TEST(StepWork, OverTheOpsOfOtherStepsIsNamed) {
+  for (const int duration : {1500, 2500}) {  // until step 1 and step 2 have ended
+    Events events = run_steps();
+    events.slice("async_save", 0, 8, 65, duration, step_arg(0));
+    const traces::AssembledSteps steps = read(events);
+    expect_steps(steps, 60'000, {});
+    EXPECT_TRUE(mentions(steps.remarks.notes,
+                         "work that lasts over the ops of other steps is in no "
+                         "step, with its time on the rank where it took the "
+                         "longest: 'async_save' ("));
+  }
+}
+
+// The pipeline of both ranks takes as long as the range on the second one, which waits.
+TEST(StepWork, RangesThatThePipelineFillsAreNoReservation) {
+  const auto doubts_with = [](int rank, int duration, int steps) {
+    Events events = run_steps();
+    for (int step = 0; step < steps; ++step)
+      events.slice("run_batch", rank, 9, 1000 * step, duration);
+    return read(events).remarks.doubts;
+  };
+  const std::string part = "'run_batch' holds all ops of a step on its rank and lasts over 1 % ";
+  EXPECT_TRUE(doubts_with(1, 60, kSteps).empty());
+  EXPECT_TRUE(mentions(doubts_with(1, 70, kSteps), part));
+  EXPECT_TRUE(mentions(doubts_with(1, 70, kSteps - 1), part));
+  EXPECT_TRUE(doubts_with(1, 70, 1).empty());  // as a profiler's window
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -198,6 +198,9 @@ std::optional<ObservedActivity> ChromeActivities::find_around_ops(const OtherSli
                             slice.start,
                             slice.end};
   activity.may_lack_work = true;
+  const std::optional<std::int64_t>& step = events_.other_slices.numbers_of(slice).step;
+  activity.has_step = step && !steps_.empty();
+  activity.step = activity.has_step ? *step : 0;
   return activity;
 }
 

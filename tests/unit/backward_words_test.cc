@@ -43,7 +43,16 @@ TEST(BackwardWords, ComeInPairs) {
       {"backward-b", "backward-w"},
       {"bwd_input", "bwd_weight"},
       {"bwd_dx", "bwd_dw"},
-      {"bwd_input_grad", "bwd_weight_grad"}};
+      {"bwd_input_grad", "bwd_weight_grad"},
+      {"BackwardInput", "BackwardWeight"},
+      {"backwardInput", "backwardWeight"},
+      {"BACKWARD_INPUT", "BACKWARD_WEIGHT"},
+      {"BackwardInputPass", "BackwardWeightPass"},
+      {"BackwardInputGrad", "WeightGrad"},
+      {"BwdDGrad", "WGrad"},
+      {"Backward Dx", "Backward Dw"},
+      {"BackwardB", "BackwardW"},
+      {"backward_input_step", "backward_weight_step"}};
   for (const auto& [input, weight] : pairs) {
     const traces::AssembledSteps steps = read(split_backward(input, weight));
     ASSERT_EQ(steps.steps.size(), 1u) << input;
@@ -53,13 +62,57 @@ TEST(BackwardWords, ComeInPairs) {
 }
 
 TEST(BackwardWords, OfOtherThingsAreNoOps) {
-  for (const char* word : {"input", "weight", "b_", "backward_", "backward_pass", "bwd_input_2"})
+  for (const char* word :
+       {"input", "weight", "b_", "backward_", "bwd_input_2", "Input", "FullForward", "ForwardInput",
+        "backward__input", "backward.input", "BackwardHook", "forwarder", "Passforward", "r",
+        "send_f", "_backward", ""})
     EXPECT_FALSE(traces::parse_kind_word(word)) << word;
+}
+
+TEST(BackwardWords, OfWholeOpsAreReadInAnySpelling) {
+  for (const char* word : {"forward", "Forward", "FORWARD", "ForwardPass", "forward_pass", "fwd",
+                           "Fwd", "FWD", "forwardStep", "forward compute"})
+    EXPECT_EQ(traces::parse_kind_word(word), OpKind::kForward) << word;
+  for (const char* word : {"Backward", "BackwardPass", "backward-pass", "Bwd", "FullBackward",
+                           "full_backward", "BackwardStep"})
+    EXPECT_EQ(traces::parse_kind_word(word), OpKind::kBackward) << word;
+}
+
+// "ForwardPass" lies within "forward", and both parts within "backward": three ops, not six.
+TEST(BackwardWords, WithinTheirOpAreNoOpsOfTheirOwn) {
+  Events events;
+  const auto add = [&](const char* name, int rank, int start, int length) {
+    const std::string arguments = R"("microbatch":0,"step":0,"pp_rank":)" + std::to_string(rank);
+    events.slice(name, rank, 0, start, length, arguments);
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    add("forward", rank, 1'000 * rank, 1'000);
+    add("ForwardPass", rank, 1'000 * rank + 10, 980);
+    add("backward", rank, 4'000 - 2'000 * rank, 2'000);
+    add("InputGrad", rank, 4'000 - 2'000 * rank, 1'000);
+    add("WeightGrad", rank, 5'000 - 2'000 * rank, 1'000);
+  }
+  const traces::AssembledSteps steps = read(events.list());
+  ASSERT_EQ(steps.steps.size(), 1u);
+  EXPECT_EQ(steps.steps[0].schedule->op_count(), 4);
+  EXPECT_TRUE(steps.remarks.faults.empty()) << steps.remarks.faults.front();
+}
+
+TEST(BackwardWords, MayBeArguments) {
+  Events events;
+  for (int rank = 0; rank < 2; ++rank)
+    for (const bool forward : {true, false})
+      events.slice("compute", rank, 0, forward ? 1'000 * rank : 3'000 - 1'000 * rank, 1'000,
+                   R"("microbatch":0,"step":0,"pp_rank":)" + std::to_string(rank) +
+                       (forward ? R"(,"op":"forward")" : R"(,"op":"Backward")"));
+  EXPECT_EQ(read(events.list()).steps.at(0).schedule->op_count(), 4);
 }
 
 TEST(BackwardWords, OfInputGradientsAreSuggestedAsSuch) {
   EXPECT_NE(traces::suggest_rule("my_bwd_input 3").find(R"("kind":"I")"), std::string::npos);
   EXPECT_NE(traces::suggest_rule("my_bwd_weight 3").find(R"("kind":"W")"), std::string::npos);
+  EXPECT_NE(traces::suggest_rule("MyBwdInput 3").find(R"("kind":"I")"), std::string::npos);
+  EXPECT_NE(traces::suggest_rule("RunBackwardDw 3").find(R"("kind":"W")"), std::string::npos);
 }
 
 TEST(BackwardWords, OfUnknownMeaningBesideWeightGradientsAreNamed) {

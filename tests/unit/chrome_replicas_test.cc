@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ir/error.h"
 #include "sim/ir/timeline.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/trace_refusal.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -22,15 +22,6 @@ std::string text(int number) { return std::to_string(number); }
 
 traces::ObservedTrace parse(const Events& events) {
   return traces::parse_trace({"t.json", events.list()});
-}
-
-std::string refusal(const Events& events) {
-  try {
-    traces::assemble_steps(parse(events));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "read";
 }
 
 /// Adds the ops of a rank for one micro-batch: F takes 10 us, B 20 us. Replica 1 is 1 us later.
@@ -194,9 +185,9 @@ TEST(ChromeReplicas, WithUnlikeRanksAreRefused) {
   for (int rank = 0; rank < 5; ++rank)
     events.slice("Forward 0", 0, rank, 10 * rank, 10,
                  R"("rank":)" + text(rank) + R"(,"dp":)" + text(rank / 3));
-  EXPECT_NE(refusal(events).find("unlike ranks (3 of replica 0, 2 of replica 1)"),
+  EXPECT_NE(refusal(events.list()).find("unlike ranks (3 of replica 0, 2 of replica 1)"),
             std::string::npos)
-      << refusal(events);
+      << refusal(events.list());
 }
 
 TEST(ChromeReplicas, OfOpsThatStateNoneFollowFromTheirThread) {
@@ -212,9 +203,9 @@ TEST(ChromeReplicas, OfOpsThatStateNoneFollowFromTheirThread) {
     }
   expect_two_replicas(parse(events));
   events.slice("backward-compute", 7, 99, 90, 10, given + "1");
-  EXPECT_NE(refusal(events).find("'backward-compute' does not, and nothing else says"),
+  EXPECT_NE(refusal(events.list()).find("'backward-compute' does not, and nothing else says"),
             std::string::npos)
-      << refusal(events);
+      << refusal(events.list());
 }
 
 }  // namespace

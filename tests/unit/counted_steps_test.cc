@@ -217,13 +217,13 @@ TEST(CountedSteps, FollowTheTimesAndNotTheFile) {
 
 /// Profiles of two ranks with two micro-batches in four steps that nothing marks: F and B take 10
 /// us, so that a step takes 60 us, and the next one begins 40 us later. Rank 0 has lost the forward
-/// of this micro-batch in the second step.
-traces::ObservedTrace run_without_marks(int lost) {
+/// of this micro-batch in the second step; the recording of rank 1 begins with this one.
+traces::ObservedTrace run_without_marks(int lost, int first = 0) {
   traces::ObservedTrace trace;
   for (int rank = 0; rank < 2; ++rank) {
     RankProfile profile(rank);
     const std::string stage = "PP:" + std::to_string(rank);
-    for (int step = 0; step < 4; ++step)
+    for (int step = rank == 1 ? first : 0; step < 4; ++step)
       for (int microbatch = 0; microbatch < 2; ++microbatch) {
         const std::string number = std::to_string(microbatch);
         const int forward = 100 * step + 10 * (rank + microbatch);
@@ -246,6 +246,15 @@ TEST(CountedSteps, ALostOpOfAProfileLeavesTheOtherStepsAlone) {
       EXPECT_TRUE(step.may_mix_steps);
     }
   }
+}
+
+// Counted by themselves, the first step of rank 1 would be that of rank 0 with another clock.
+TEST(CountedSteps, OfProfilesOfOneHostThatBeginAtOtherStepsAgree) {
+  const traces::AssembledSteps found = traces::assemble_steps(run_without_marks(-1, 1));
+  EXPECT_EQ(numbers_of(found), (std::vector<std::int64_t>{1, 2, 3}));
+  for (const traces::MeasuredStep& step : found.steps)
+    EXPECT_EQ(compute_makespan(step.timeline), 60'000);
+  EXPECT_TRUE(found.remarks.doubts.empty()) << found.remarks.doubts.front();
 }
 
 TEST(CountedSteps, MessagesGoWithTheOpsBesideThem) {

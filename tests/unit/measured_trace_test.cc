@@ -6,6 +6,7 @@
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/trace_refusal.h"
 #include "traces/measured/assemble_steps.h"
 
 namespace bubblescope::tests {
@@ -31,15 +32,6 @@ std::vector<traces::MeasuredStep> read(const std::string& text,
   const traces::AssembledSteps read = traces::assemble_steps(traces::parse_trace({"t.json", text}));
   if (notes) *notes = read.remarks.notes;
   return read.steps;
-}
-
-std::string refusal(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "read";
 }
 
 TEST(MeasuredTrace, HasAStepPerReplicaAndStep) {

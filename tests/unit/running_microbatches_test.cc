@@ -50,6 +50,29 @@ TEST(RunningMicrobatches, AreCutWhereNoneIsInFlight) {
   }
 }
 
+// Five runs of four forwards (10 us) on three ranks, 20 us apart. The recording begins and ends
+// within a run, so that the first and the last one lack other micro-batches on each rank.
+TEST(RunningMicrobatches, OfForwardsAloneAreCutWhereTheirNumbersFall) {
+  for (const bool states_stages : {true, false}) {
+    Events events;
+    for (int run = 0; run < 5; ++run)
+      for (int rank = 0; rank < 3; ++rank)
+        for (int at = 0; at < 4; ++at) {
+          const int start = 80 * run + 10 * (at + rank);
+          if (start < 25 || start > 345) continue;
+          events.slice(states_stages ? text(rank) + "F" + text(at) : "forward", rank, 0, start, 10,
+                       number(at));
+        }
+    const traces::AssembledSteps steps = read(events);
+    ASSERT_EQ(steps.steps.size(), 3u);
+    for (const traces::MeasuredStep& step : steps.steps) {
+      EXPECT_EQ(step.schedule->shape.microbatches, 4);
+      EXPECT_EQ(compute_makespan(step.timeline), 60'000);
+    }
+    EXPECT_TRUE(steps.remarks.faults.empty()) << steps.remarks.faults.front();
+  }
+}
+
 constexpr int kSteps = 4;
 
 /// Steps of two micro-batches, as above, without the ops of these micro-batches on these ranks.

@@ -5,65 +5,18 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
-#include <vector>
 
 #include "traces/files/observed_activity.h"
 #include "traces/measured/collective_names.h"
+#include "traces/measured/name_words.h"
 
 namespace bubblescope::traces {
 
 namespace {
 
-bool is_letter(char sign) { return std::isalpha(static_cast<unsigned char>(sign)) != 0; }
-bool is_upper(char sign) { return std::isupper(static_cast<unsigned char>(sign)) != 0; }
-
-/// The letters of a name, and which of them begin a word: those after other signs, and capitals
-/// such as the S in "cudaStreamWait" and "NCCLSend".
-class Words {
- public:
-  explicit Words(std::string_view name) {
-    for (std::size_t at = 0; at < name.size(); ++at) {
-      if (!is_letter(name[at])) continue;
-      begins_.push_back(begins_word(name, at));
-      letters_ += static_cast<char>(std::tolower(static_cast<unsigned char>(name[at])));
-    }
-    begins_.push_back(true);  // behind the last word
-  }
-
-  /// Whether words in a row are this one, which may have one of the usual endings.
-  bool have(std::string_view wanted) const {
-    for (std::size_t at = letters_.find(wanted); at != letters_.npos;
-         at = letters_.find(wanted, at + 1))
-      if (begins_[at] && is_ending(at + wanted.size())) return true;
-    return false;
-  }
-
- private:
-  static bool begins_word(std::string_view name, std::size_t at) {
-    if (at == 0 || !is_letter(name[at - 1])) return true;
-    if (!is_upper(name[at])) return false;
-    return !is_upper(name[at - 1]) ||
-           (at + 1 < name.size() && is_letter(name[at + 1]) && !is_upper(name[at + 1]));
-  }
-
-  /// Whether a word ends here, or with an ending: "waits", "optimizers", "loading".
-  bool is_ending(std::size_t at) const {
-    constexpr std::array<std::string_view, 8> kEndings{"",   "s",  "es",  "r",
-                                                       "rs", "er", "ers", "ing"};
-    const auto next =
-        std::find(begins_.begin() + static_cast<std::ptrdiff_t>(at), begins_.end(), true);
-    const auto count = static_cast<std::size_t>(next - begins_.begin()) - at;
-    const std::string_view rest = std::string_view(letters_).substr(at, count);
-    return std::find(kEndings.begin(), kEndings.end(), rest) != kEndings.end();
-  }
-
-  std::string letters_;
-  std::vector<bool> begins_;  ///< [letter], and behind the last
-};
-
 template <std::size_t Count>
 bool has_word(std::string_view name, const std::array<std::string_view, Count>& wanted) {
-  const Words words(name);
+  const NameWords words(name);
   return std::any_of(wanted.begin(), wanted.end(),
                      [&](std::string_view word) { return words.have(word); });
 }

@@ -1,12 +1,17 @@
 // Compares slices with ops: by arguments first, then by threads and processes.
 #include "traces/measured/chrome_activities.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <tuple>
 
+#include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
+#include "traces/measured/longest_names.h"
 #include "traces/measured/rank_words.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 
@@ -58,6 +63,9 @@ void ChromeActivities::add_op(const ChromeSlice& slice, const ObservedOp& op) {
   for (std::size_t at = 0; at < kEvidence; ++at)
     if (evidence[at]) places_[at][*evidence[at]].emplace(op.recorder, op.replica);
   if (is_compute(op.op.kind)) ops_[op.recorder].push_back({op.start, op.end});
+  all_.emplace(op.recorder, op.replica);
+  if (!slice.step) return;
+  widen(steps_.emplace(*slice.step, TimeSpan{op.start, op.end}).first->second, op);
 }
 
 std::optional<ChromeActivities::Place> ChromeActivities::find_place(
@@ -83,12 +91,77 @@ std::optional<ChromeActivities::Place> ChromeActivities::find_place(
   return *common->begin();
 }
 
+/// The ranks that share its arguments stand for the job, one for each thread: what ran at once on
+/// several threads does not add up.
+std::optional<ChromeActivities::Place> ChromeActivities::find_job_place(const OtherSlice& slice) {
+  if (steps_.empty() || !events_.other_slices.numbers_of(slice).step) return {};
+  if (!purpose_of(slice).is_outer) return {};
+  Places ranks = all_;
+  const Evidence evidence = evidence_of(slice.thread, events_.other_slices.numbers_of(slice));
+  for (std::size_t at = 0; at < kThreadName; ++at) {
+    if (!evidence[at] || places_[at].empty()) continue;
+    const auto found = places_[at].find(*evidence[at]);
+    if (found == places_[at].end()) return {};
+    std::erase_if(ranks, [&](const Place& place) { return !found->second.contains(place); });
+  }
+  const std::size_t number = of_job_.emplace(slice.thread, of_job_.size()).first->second;
+  const auto is_of_another = [&](const Place& place) {
+    return place.second != ranks.begin()->second;
+  };
+  if (number >= ranks.size() || std::any_of(ranks.begin(), ranks.end(), is_of_another)) return {};
+  return *std::next(ranks.begin(), static_cast<std::ptrdiff_t>(number));
+}
+
+void ChromeActivities::sort_ops() {
+  if (is_sorted_) return;
+  is_sorted_ = true;
+  for (auto& [_, spans] : ops_) sort_by_start(spans);
+  std::vector<TimeSpan> steps;
+  for (const auto& [_, step] : steps_) steps.push_back(step);
+  sort_by_start(steps);
+  for (const TimeSpan& step : steps)
+    if (!busy_.empty() && step.start <= busy_.back().end)
+      widen(busy_.back(), step);
+    else
+      busy_.push_back(step);
+}
+
+Nanos ChromeActivities::find_time_beside_steps(const OtherSlice& slice) const {
+  Nanos time = slice.end - slice.start;
+  auto next = std::partition_point(busy_.begin(), busy_.end(),
+                                   [&](const TimeSpan& busy) { return busy.end <= slice.start; });
+  for (; next != busy_.end() && next->start < slice.end; ++next)
+    time -= std::min(slice.end, next->end) - std::max(slice.start, next->start);
+  return time;
+}
+
+void ChromeActivities::note_unplaced(const OtherSlice& slice) {
+  if (steps_.empty() || !events_.other_slices.numbers_of(slice).step) return;
+  const std::string& name = events_.other_slices.name_of(slice);
+  if (!purpose_of(slice).is_outer && is_message_or_waiting(name)) return;
+  sort_ops();
+  const Nanos outside = find_time_beside_steps(slice);
+  if (outside > 0) beside_[without_digits(name)] += outside;
+}
+
+std::optional<std::string> ChromeActivities::describe_unplaced() const {
+  constexpr Nanos kOfSteps = 100;
+  Nanos steps = 0;
+  for (const auto& [_, step] : steps_) steps += step.length();
+  std::vector<TimedName> named;
+  for (const auto& [name, time] : beside_)
+    if (time * kOfSteps >= steps)
+      named.push_back({fmt::format("{} ({})", quote(name), format_time(time)), time});
+  if (named.empty()) return {};
+  return fmt::format(
+      "slices state a step, but nothing says of which rank they are, so they are in no step: {}; "
+      "state args.rank or args.pp_rank of all",
+      list_longest(std::move(named)));
+}
+
 /// A collective on a thread of its own may last longer than the ops beside it.
 bool ChromeActivities::contains_ops(const OtherSlice& slice, const Known& known) {
-  if (!is_sorted_) {
-    for (auto& [_, spans] : ops_) sort_by_start(spans);
-    is_sorted_ = true;
-  }
+  sort_ops();
   if (!known.shares_thread && purpose_of(slice).is_outer) return false;
   const std::vector<TimeSpan>& spans = ops_[known.place->first];
   const auto first =
@@ -125,15 +198,20 @@ std::optional<ObservedActivity> ChromeActivities::find_around_ops(const OtherSli
                             slice.start,
                             slice.end};
   activity.may_lack_work = true;
+  const std::optional<std::int64_t>& step = events_.other_slices.numbers_of(slice).step;
+  activity.has_step = step && !steps_.empty();
+  activity.step = activity.has_step ? *step : 0;
   return activity;
 }
 
 std::optional<ObservedActivity> ChromeActivities::find(const OtherSlice& slice) {
   const Known& known = know(slice);
-  const std::optional<Place>& place = known.place;
+  std::optional<Place> place = known.place;
+  const bool is_of_job = !place && (place = find_job_place(slice));
   if (place) ++placed_;
   if (!place && (known.shares_process || purpose_of(slice).is_outer)) ++unplaced_;
-  if (!place || contains_ops(slice, known)) return {};
+  if (!place) note_unplaced(slice);
+  if (!place || (!is_of_job && contains_ops(slice, known))) return {};
   if (!lies_near(slice, ops_[place->first])) return {};
   if (last_ && last_->thread == slice.thread && slice.end <= last_->end) return {};
   last_ = slice;

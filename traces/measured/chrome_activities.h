@@ -34,8 +34,10 @@ class ChromeActivities {
   void add_op(const ChromeSlice& slice, const ObservedOp& op);
 
   /// The activity that a slice is, without a step. Its rank is that of the ops with the same
-  /// arguments, thread or process. nullopt where several ranks or none have these, and where the
-  /// slice contains ops of its rank, or lies within the activity that was found last.
+  /// arguments, thread or process. What a step has around its ops (the optimizer) and that states a
+  /// step is the job's where none has these, as in a process of its own: some rank stands for it.
+  /// nullopt where several ranks or none have these otherwise, and where the slice contains ops of
+  /// its rank, or lies within the activity that was found last.
   std::optional<ObservedActivity> find(const OtherSlice& slice);
 
   /// A slice that contains ops of its rank, as a mark of a whole step; nullopt if it does not.
@@ -43,6 +45,10 @@ class ChromeActivities {
 
   /// Whether the thread of a slice runs ops.
   bool shares_thread(const OtherSlice& slice) { return know(slice).shares_thread; }
+
+  /// Names slices that state a step and are left without a rank, if they take over 1 % of the time
+  /// of the ranks' steps; nullopt where there are none.
+  std::optional<std::string> describe_unplaced() const;
 
   /// Whether slices were left without a rank, and none has one: in processes of ops, or by names of
   /// work around these.
@@ -70,9 +76,13 @@ class ChromeActivities {
 
   Evidence evidence_of(std::uint32_t thread, const SliceNumbers& numbers) const;
   std::optional<Place> find_place(const Evidence& evidence) const;
+  std::optional<Place> find_job_place(const OtherSlice& slice);
+  void note_unplaced(const OtherSlice& slice);
   const Known& know(const OtherSlice& slice);
   const Purpose& purpose_of(const OtherSlice& slice);
   bool contains_ops(const OtherSlice& slice, const Known& known);
+  Nanos find_time_beside_steps(const OtherSlice& slice) const;
+  void sort_ops();
 
   const ChromeEvents& events_;
   std::array<std::map<std::string, Places>, kEvidence> places_;
@@ -80,7 +90,12 @@ class ChromeActivities {
   std::unordered_map<std::uint32_t, Purpose> purposes_;  ///< by OtherSlice::name
   std::map<std::int32_t, std::vector<TimeSpan>> ops_;    ///< by recorder
   bool is_sorted_ = false;
-  std::optional<OtherSlice> last_;  ///< that was found
+  Places all_;
+  std::map<std::int64_t, TimeSpan> steps_;       ///< that ops state, from the first to the last
+  std::vector<TimeSpan> busy_;                   ///< the times in which some step runs, apart
+  std::map<std::uint32_t, std::size_t> of_job_;  ///< threads without a rank, numbered
+  std::map<std::string, Nanos> beside_;  ///< slices of no rank by name, the time outside all steps
+  std::optional<OtherSlice> last_;       ///< that was found
   std::int64_t placed_ = 0;
   std::int64_t unplaced_ = 0;
 };

@@ -21,9 +21,10 @@ struct FoundOps {
   std::vector<std::size_t> not_ops = {};    ///< slices that are named like ops
 };
 
-/// The ops of all slices. If words such as "dw" name much fewer weight gradients than there are
-/// backwards, these compute the gradients of weights as well, or not all of it is recorded: then
-/// what the words name is no op.
+/// The ops of all slices. If a word names a slice within another op of its kind and micro-batch, or
+/// within a whole backward, it is no op of its own. If words such as "dw" name much fewer weight
+/// gradients than there are backwards, these compute the gradients of weights as well, or not all
+/// of it is recorded: then what the words name is no op.
 FoundOps find_ops(const std::vector<ChromeSlice>& slices, NameMatcher& names);
 
 }  // namespace bubblescope::traces

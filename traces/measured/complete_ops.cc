@@ -19,6 +19,7 @@
 #include "traces/measured/ops_in_order.h"
 #include "traces/measured/step_extents.h"
 #include "traces/measured/usual_activities.h"
+#include "traces/measured/work_ahead.h"
 
 namespace bubblescope::traces {
 
@@ -150,7 +151,9 @@ ObservedTrace split_steps(ObservedTrace trace) {
   return trace;
 }
 
-ObservedTrace place_activities(ObservedTrace trace) {
+namespace {
+
+ObservedTrace place_by_time(ObservedTrace trace) {
   if (std::all_of(trace.activities.begin(), trace.activities.end(),
                   [](const ObservedActivity& activity) { return activity.has_step; }))
     return trace;
@@ -172,6 +175,13 @@ ObservedTrace place_activities(ObservedTrace trace) {
                                                           activity.end <= step->second.end));
   });
   return trace;
+}
+
+}  // namespace
+
+ObservedTrace place_activities(ObservedTrace trace) {
+  trace = place_by_time(std::move(trace));
+  return trace.source.has_any_slices ? without_work_ahead(std::move(trace)) : std::move(trace);
 }
 
 RankedTrace rank_recorders(ObservedTrace trace) {

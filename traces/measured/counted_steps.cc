@@ -164,14 +164,36 @@ bool are_all_whole(const std::vector<ObservedOp>& ops, const Lanes& lanes) {
   });
 }
 
-/// Takes the steps of a recording that begins within one from its end, if those from its start
-/// contradict the order of the pipeline and these do not.
-bool follow_end(std::vector<ObservedOp>& ops, const Lanes& lanes) {
+/// Whether all ops are forwards of numbered micro-batches, of one stage on each rank.
+bool are_plain_forwards(const std::vector<ObservedOp>& ops, const std::vector<LaneOps>& lanes) {
+  return std::all_of(lanes.begin(), lanes.end(), [&](const LaneOps& lane) {
+    return !lane.empty() && std::all_of(lane.begin(), lane.end(), [&](std::size_t at) {
+      return ops[at].op.kind == OpKind::kForward && ops[at].numbered &&
+             ops[at].op.stage == ops[lane.front()].op.stage &&
+             ops[at].chunk == ops[lane.front()].chunk;
+    });
+  });
+}
+
+/// Takes the steps of a recording that begins within one from its end, or if it has only forwards
+/// from the numbers of their micro-batches, if those from its start contradict the order of the
+/// pipeline and these do not. Forwards may have run equally often on each rank, and others on each
+/// in a step.
+bool follow_end(std::vector<ObservedOp>& ops, const Lanes& lanes, bool are_whole) {
   std::vector<LaneOps> computes;
   for (const auto& [_, lane] : lanes) computes.push_back(lane.computes);
+  const bool are_forwards = are_plain_forwards(ops, computes);
+  if (are_whole && !are_forwards) return false;
   if (!contradict_order(ops, computes, count_from_start(ops, computes))) return false;
-  const std::vector<LaneSteps> steps = count_from_end(ops, computes);
-  if (contradict_order(ops, computes, steps)) return false;
+  std::vector<LaneSteps> steps = count_from_end(ops, computes);
+  if (contradict_order(ops, computes, steps)) {
+    if (!are_forwards) return false;
+    std::stable_sort(computes.begin(), computes.end(), [&](const LaneOps& a, const LaneOps& b) {
+      return ops[a.front()].op.stage < ops[b.front()].op.stage;
+    });
+    steps = count_by_falls(ops, computes);
+    if (steps.empty() || contradict_order(ops, computes, steps)) return false;
+  }
   for (std::size_t at = 0; at < computes.size(); ++at) set_steps(ops, computes[at], steps[at]);
   return true;
 }
@@ -216,7 +238,7 @@ RunsOfOps list_runs(const std::vector<ObservedOp>& ops, const Lanes& lanes,
 void count_replica(std::vector<ObservedOp>& ops, Lanes lanes) {
   for (auto& [_, lane] : lanes) lane.counted = count_lane(ops, lane.computes);
   const bool are_whole = are_all_whole(ops, lanes);
-  if (!are_whole && follow_end(ops, lanes)) {
+  if (follow_end(ops, lanes, are_whole)) {
     for (const auto& [_, lane] : lanes)
       if (lane.computes.empty())
         count_lane(ops, lane.messages);

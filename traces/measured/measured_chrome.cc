@@ -191,6 +191,8 @@ class Reader {
     }
     if (StepMarks(events_).marks().empty())
       trace_ = with_step_ranges(std::move(trace_), std::exchange(around_ops_, {}));
+    if (std::optional<std::string> unplaced = activities_.describe_unplaced())
+      trace_.remarks.notes.push_back(fmt::format("{}: {}", file_, *unplaced));
     if (activities_.lack_ranks())
       trace_.remarks.doubts.push_back(fmt::format(
           "{}: nothing says of which rank its slices are that are not ops, so the whole step may "

@@ -15,6 +15,7 @@
 #include "traces/files/quote.h"
 #include "traces/json/json_node.h"
 #include "traces/measured/name_rule.h"
+#include "traces/measured/name_words.h"
 #include "traces/schedules/cell.h"
 
 namespace bubblescope::traces {
@@ -29,25 +30,28 @@ struct KindWord {
   OpKind kind;
 };
 
-constexpr std::array<KindWord, 18> kKinds{{
+/// Letters and what is written as codes, exactly so: a "r" may as well be a request.
+constexpr std::array<KindWord, 11> kCodes{{
     {"F", OpKind::kForward},
-    {"forward", OpKind::kForward},
-    {"fwd", OpKind::kForward},
     {"B", OpKind::kBackward},
-    {"backward", OpKind::kBackward},
-    {"bwd", OpKind::kBackward},
     {"I", OpKind::kInputGrad},
     {"W", OpKind::kWeightGrad},
     {"R", OpKind::kRecompute},
-    {"recompute", OpKind::kRecompute},
     {"SEND_F", OpKind::kSendForward},
     {"RECV_F", OpKind::kRecvForward},
     {"SEND_B", OpKind::kSendBackward},
     {"RECV_B", OpKind::kRecvBackward},
     {"f", OpKind::kForward},
     {"b", OpKind::kBackward},
-    {"Forward", OpKind::kForward},
-    {"Backward", OpKind::kBackward},
+}};
+
+/// Words for ops that are one or a whole backward, in any spelling.
+constexpr std::array<KindWord, 5> kWholeOps{{
+    {"forward", OpKind::kForward},
+    {"fwd", OpKind::kForward},
+    {"backward", OpKind::kBackward},
+    {"bwd", OpKind::kBackward},
+    {"recompute", OpKind::kRecompute},
 }};
 
 /// Words for the two parts of a backward. They come in pairs: a trace of which one part were known
@@ -59,38 +63,34 @@ struct BackwardParts {
 };
 
 constexpr std::array<BackwardParts, 6> kBackwardParts{{
-    {"i", "w"},
+    {"inputgrad", "weightgrad"},
+    {"gradinput", "gradweight"},
     {"dgrad", "wgrad"},
     {"dx", "dw"},
-    {"input_grad", "weight_grad"},
-    {"grad_input", "grad_weight"},
+    {"i", "w"},
     {"input", "weight", false},
 }};
 
-/// Whether a text is this word, with hyphens or underscores.
-bool is_word(std::string_view text, std::string_view word) {
-  return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char left, char right) {
-    return left == right || (left == '-' && right == '_');
-  });
-}
+/// Words behind that of an op, which add nothing: "ForwardPass", "backward_step".
+constexpr std::array<std::string_view, 3> kCalls{"pass", "step", "compute"};
 
-/// The kind of "dgrad", "bwd_input" or "backward-w"; nullopt for other words.
-std::optional<OpKind> parse_backward_part(std::string_view text) {
-  bool is_behind_backward = false;
-  for (const std::string_view whole : {"backward_", "bwd_"}) {
-    if (!is_word(text.substr(0, whole.size()), whole)) continue;
-    text.remove_prefix(whole.size());
-    is_behind_backward = true;
-    break;
-  }
+/// Takes the words of an op without those behind them: "dgrad", "BwdInput", "full_backward".
+std::optional<OpKind> take_kind(NameWords& words) {
+  const bool is_full = words.take("full");
+  std::optional<OpKind> whole;
+  for (const KindWord& known : kWholeOps)
+    if (!whole && words.take(known.word)) whole = known.kind;
+  const bool is_behind_backward = whole == OpKind::kBackward;
+  if (is_full) return is_behind_backward ? whole : std::nullopt;
+  if (whole && !is_behind_backward) return whole;
   // Beside "backward_w", this is the part that the next rank waits for; alone, it is all.
-  if (is_behind_backward && text == "b") return OpKind::kBackward;
+  if (is_behind_backward && words.take("b")) return OpKind::kBackward;
   for (const BackwardParts& parts : kBackwardParts) {
     if (!is_behind_backward && !parts.may_stand_alone) continue;
-    if (is_word(text, parts.input)) return OpKind::kInputGrad;
-    if (is_word(text, parts.weight)) return OpKind::kWeightGrad;
+    if (words.take(parts.input)) return OpKind::kInputGrad;
+    if (words.take(parts.weight)) return OpKind::kWeightGrad;
   }
-  return {};
+  return whole;
 }
 
 /// The groups of all expressions of a rule, the first at 1, and the arguments of the slice.
@@ -196,9 +196,16 @@ NameMeaning meaning_by(const Rule& rule, const Match& match) {
 }  // namespace
 
 std::optional<OpKind> parse_kind_word(std::string_view word) {
-  for (const KindWord& known : kKinds)
+  constexpr std::size_t kMaxLength = 40;
+  for (const KindWord& known : kCodes)
     if (known.word == word) return known.kind;
-  return parse_backward_part(word);
+  if (word.size() > kMaxLength) return {};
+  NameWords words(word);
+  if (!words.are_all()) return {};
+  const std::optional<OpKind> kind = take_kind(words);
+  for (const std::string_view call : kCalls)
+    if (words.take(call)) break;
+  return words.empty() ? kind : std::nullopt;
 }
 
 struct NameRules::Rules {

@@ -36,7 +36,8 @@ struct NameMeaning {
   bool is_ruled = false;                  ///< a rule decided, not the usual names
 };
 
-/// The kind that a word of a rule means: "F", "forward", "bwd", "wgrad"; nullopt for others.
+/// The kind that one or several words mean, in any spelling: "F", "forward", "BackwardInput",
+/// "bwd-weight", "ForwardPass"; nullopt for others.
 std::optional<OpKind> parse_kind_word(std::string_view word);
 
 /// The parts of a slice that rules can match.

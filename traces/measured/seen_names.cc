@@ -46,15 +46,19 @@ struct Guess {
   const char* meaning;
 };
 
-/// More specific words come first: "bwd_weight" is a weight gradient.
-constexpr std::array<Guess, 14> kKindWords{{{"wgrad", "W"},
+/// More specific words come first: "bwd_weight" is a weight gradient. They are written in several
+/// ways: "bwd_input", "bwd-input", "BwdInput".
+constexpr std::array<Guess, 17> kKindWords{{{"wgrad", "W"},
                                             {"weight", "W"},
+                                            {"backwarddw", "W"},
+                                            {"bwddw", "W"},
                                             {"dgrad", "I"},
-                                            {"input_grad", "I"},
-                                            {"backward_input", "I"},
-                                            {"backward-input", "I"},
-                                            {"bwd_input", "I"},
-                                            {"bwd-input", "I"},
+                                            {"inputgrad", "I"},
+                                            {"gradinput", "I"},
+                                            {"backwardinput", "I"},
+                                            {"bwdinput", "I"},
+                                            {"backwarddx", "I"},
+                                            {"bwddx", "I"},
                                             {"recompute", "R"},
                                             {"backward", "B"},
                                             {"bwd", "B"},
@@ -99,8 +103,13 @@ constexpr std::array<Guess, 4> kKindLetters{{{"f", "F"}, {"b", "B"}, {"i", "I"},
 
 /// The kind that a word of the name says; nullptr where none does.
 const char* guess_kind_by_word(const std::string& name) {
-  for (const Guess& word : kKindWords)
-    if (name.find(word.word) != name.npos) return word.meaning;
+  constexpr std::size_t kMinJoined = 4;  ///< a shorter word may be of two others: "buf write"
+  std::string joined = name;
+  std::erase_if(joined, [](char sign) { return sign == '_' || sign == '-' || sign == ' '; });
+  for (const Guess& word : kKindWords) {
+    const std::string_view text = word.word;
+    if ((text.size() < kMinJoined ? name : joined).find(text) != name.npos) return word.meaning;
+  }
   return nullptr;
 }
 

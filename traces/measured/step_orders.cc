@@ -92,6 +92,29 @@ bool came_in_turn(const Arrivals& arrivals, const Turns& turns, bool is_forward)
   return true;
 }
 
+/// The forwards of a rank, with their steps.
+struct CountedLane {
+  const std::vector<ObservedOp>& ops;
+  const LaneOps& lane;
+  const LaneSteps& steps;
+
+  const ObservedOp& op(std::size_t at) const { return ops[lane[at]]; }
+};
+
+/// The number to add to the steps of a rank so that its first forward that the rank before it has
+/// run as well is of the step of the last one there; nullopt without such a forward.
+std::optional<std::int64_t> find_shift(const CountedLane& before, const CountedLane& own) {
+  for (std::size_t at = 0; at < own.lane.size(); ++at) {
+    std::optional<std::int64_t> step;
+    for (std::size_t other = 0; other < before.lane.size(); ++other) {
+      if (before.op(other).start > own.op(at).start) break;
+      if (before.op(other).op.microbatch == own.op(at).op.microbatch) step = before.steps[other];
+    }
+    if (step) return *step - own.steps[at];
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<LaneSteps> count_from_start(const std::vector<ObservedOp>& ops,
@@ -112,6 +135,27 @@ std::vector<LaneSteps> count_from_end(const std::vector<ObservedOp>& ops,
   }
   for (LaneSteps& of_lane : counted)
     for (std::int64_t& step : of_lane) step = last - step;
+  return counted;
+}
+
+std::vector<LaneSteps> count_by_falls(const std::vector<ObservedOp>& ops,
+                                      const std::vector<LaneOps>& lanes) {
+  std::vector<LaneSteps> counted;
+  for (const LaneOps& lane : lanes) {
+    LaneSteps steps;
+    std::int64_t step = 0;
+    for (std::size_t at = 0; at < lane.size(); ++at) {
+      if (at > 0 && ops[lane[at]].op.microbatch <= ops[lane[at - 1]].op.microbatch) ++step;
+      steps.push_back(step);
+    }
+    if (!counted.empty()) {
+      const CountedLane before{ops, lanes[counted.size() - 1], counted.back()};
+      const std::optional<std::int64_t> shift = find_shift(before, {ops, lane, steps});
+      if (!shift) return {};
+      for (std::int64_t& one : steps) one += *shift;
+    }
+    counted.push_back(std::move(steps));
+  }
   return counted;
 }
 

@@ -29,6 +29,12 @@ std::vector<LaneSteps> count_from_start(const std::vector<ObservedOp>& ops,
 std::vector<LaneSteps> count_from_end(const std::vector<ObservedOp>& ops,
                                       const std::vector<LaneOps>& lanes);
 
+/// [lane], of forwards alone, whose lanes are in the order of their stages: a rank begins a step
+/// where the number of the micro-batch falls, and its first forward is of the step of the last one
+/// of its micro-batch on the rank before it. Empty where these have none in common.
+std::vector<LaneSteps> count_by_falls(const std::vector<ObservedOp>& ops,
+                                      const std::vector<LaneOps>& lanes);
+
 /// Whether the steps of one rank contradict its order.
 bool contradict_order(const std::vector<ObservedOp>& ops, const LaneOps& lane,
                       const LaneSteps& steps);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "traces/measured/align_clocks.h"
 #include "traces/measured/counted_steps.h"
 #include "traces/measured/ops_in_order.h"
 #include "traces/measured/step_orders.h"
@@ -20,14 +21,17 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Whether the ops of several files state no step.
+/// Whether the ops of several files state no step. Ranks of one host share a clock, and those of
+/// Chrome traces may.
 bool may_recount(const ObservedTrace& trace) {
-  if (!trace.source.has_any_slices || trace.recorders.empty()) return false;
+  if (trace.recorders.empty()) return false;
+  if (!trace.source.has_any_slices && !are_on_one_host(trace)) return false;
   const std::string& first = trace.recorders.front().where;
   return std::any_of(trace.recorders.begin(), trace.recorders.end(),
                      [&](const Recorder& recorder) { return recorder.where != first; }) &&
-         std::all_of(trace.ops.begin(), trace.ops.end(),
-                     [](const ObservedOp& observed) { return observed.step_is_counted; });
+         std::all_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
+           return observed.step_is_counted || !is_compute(observed.op.kind);
+         });
 }
 
 /// The number of compute ops by step.

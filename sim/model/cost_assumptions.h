@@ -94,6 +94,7 @@ struct CostAssumptions {
   /// 1 if tokens are sent once to every node and rank with some of their experts (DeepEP); 0 if
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;
+  bool dispatch_chosen = false;  ///< dispatch_once was given, and holds whatever the model limits
   /// Bytes that kernels around the permutation move in F, per number of a token and for each of its
   /// experts; the backward moves twice that. 0 where they are fused.
   double routing_bytes = 0;

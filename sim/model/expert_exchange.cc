@@ -43,7 +43,9 @@ Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int3
 }
 
 bool dispatches_once(const ModelOnDevices& on) {
-  return on.assumptions.dispatch_once > 0 || on.model.experts->max_groups > 0;
+  const CostAssumptions& assumed = on.assumptions;
+  const bool limits_nodes = on.model.experts->max_groups > 0 && !assumed.dispatch_chosen;
+  return assumed.dispatch_once > 0 || limits_nodes;
 }
 
 double count_permuted(const ModelOnDevices& on) {

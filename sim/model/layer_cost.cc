@@ -112,8 +112,7 @@ ExpertMoves expert_moves(const ModelOnDevices& on, const LayerTimer& timer, std:
 
 }  // namespace
 
-PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
-                            const LaunchedLayers& layers) {
+PhaseTimes estimate_host_times(const ModelOnDevices& on, const LaunchedLayers& layers) {
   const CostAssumptions& assumed = on.assumptions;
   const double doublings = std::log2(static_cast<double>(on.parallel.tensor));
   const double layer = static_cast<double>(assumed.host_layer) +
@@ -123,10 +122,16 @@ PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
     pass += layers.experts * (host_experts_time(on, 1) - host_spared_time(on));
   pass *= 1 - assumed.iteration_graphs;
   const double again = on.parallel.recompute == Recompute::kFull ? layers.covered : 0;
-  const double backward = (1 + again) * pass;
-  const double waited = assumed.launch_blocking;
-  times.forward = std::max(times.forward + waited * pass, pass);
-  times.input_grad = std::max(times.input_grad + waited * backward, backward - times.weight_grad);
+  return {pass, (1 + again) * pass, 0};
+}
+
+PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
+                            const LaunchedLayers& layers) {
+  const PhaseTimes host = estimate_host_times(on, layers);
+  const double waited = on.assumptions.launch_blocking;
+  times.forward = std::max(times.forward + waited * host.forward, host.forward);
+  times.input_grad =
+      std::max(times.input_grad + waited * host.input_grad, host.input_grad - times.weight_grad);
   return times;
 }
 

@@ -313,18 +313,21 @@ class PartsOfStages {
     if (layers.empty()) layers.push_back(nullptr);
     const std::int32_t slices = schedule_.shape.slices;
     const StageCost& cost = step_.costs.stages[static_cast<std::size_t>(stage * slices)];
+    const StageLoad& load = loads_[at];
     const auto sent = [&](Nanos message) { return static_cast<double>(message) * slices; };
     StageParts parts;
     parts.pair_order = on_.parts->pair_order;
-    const auto set = [&](OpKind kind, OpDraft draft, Nanos message, Nanos whole) {
+    const auto set = [&](OpKind kind, OpDraft draft, Nanos message, Nanos whole, double host) {
       draft.add_behind("send", "message", sent(message));
-      parts.of_kind[static_cast<std::size_t>(kind)] = draft.round(slices, whole);
+      OpParts& op = parts.of_kind[static_cast<std::size_t>(kind)] = draft.round(slices, whole);
+      op.host = round_nanos(std::max(0.0, host) / slices, "the host's time of a stage");
     };
-    set(OpKind::kForward, draft_forward(layers, beside), beside.sent_activation, cost.forward);
+    set(OpKind::kForward, draft_forward(layers, beside), beside.sent_activation, cost.forward,
+        load.host.forward);
     set(OpKind::kInputGrad, draft_backward(layers, beside, false), beside.sent_gradient,
-        cost.input_grad);
+        cost.input_grad, load.host.input_grad - load.times.weight_grad);
     set(OpKind::kBackward, draft_backward(layers, beside, true), beside.sent_gradient,
-        cost.backward);
+        cost.backward, load.host.input_grad);
     return parts;
   }
 

@@ -223,11 +223,13 @@ StageCost make_slice_cost(const PhaseTimes& times, std::int32_t slices) {
 
 /// The time of an overlapped pair. `waits` is how long both halves would wait for the experts'
 /// all-to-all; in a pair it runs beside the other half's compute, which it slows down like any
-/// hidden collective. Assumes that the backward is of the same stage.
-Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double waits) {
+/// hidden collective. One host launches both, in `host`. Assumes that the backward is of the same
+/// stage.
+Nanos estimate_pair_time(const StageCost& cost, const ModelOnDevices& on, double waits,
+                         double host) {
   const double both = static_cast<double>(cost.forward + cost.backward);
   const double hidden = std::min(waits, both - waits) * (1 - on.assumptions.collective_sms);
-  return std::max<Nanos>(cost.forward, std::llround(both - hidden));
+  return std::max<Nanos>({cost.forward, std::llround(both - hidden), std::llround(host)});
 }
 
 /// Places the stages of a model that can be placed. Throws Error for others.
@@ -280,7 +282,8 @@ ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule)
     StageCost cost =
         make_slice_cost(with_sharding(load.times, here, load.parameters, sharing), slices);
     if (on.assumptions.pairs_hide_exchange && load.exchange > 0)
-      cost.overlapped_pair = estimate_pair_time(cost, on, load.exchange / slices);
+      cost.overlapped_pair =
+          estimate_pair_time(cost, on, load.exchange / slices, load.host.total() / slices);
     step.costs.stages.insert(step.costs.stages.end(), static_cast<std::size_t>(slices), cost);
     step.costs.updates.push_back(estimate_update_cost(here, load.parameters, load.times, sharing));
     step.activation_bytes.push_back(on.trains ? slice_memory(load.memory, slices) : MemoryDelta{});

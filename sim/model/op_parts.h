@@ -68,6 +68,8 @@ struct OpPart {
 struct OpParts {
   std::int32_t layers = 1;
   std::vector<OpPart> parts = {};
+  /// The time in which the host launches it: a pair takes at least that of both ops.
+  Nanos host = 0;
 
   bool empty() const { return parts.empty(); }
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -98,6 +99,24 @@ class PartList {
   PartRun run_;
 };
 
+/// Lets a run take at least `least`. The host then launches parts all the way more slowly than
+/// devices run them, so that all of them come later in proportion.
+void stretch_to(PartRun& run, Nanos least) {
+  if (run.time >= least || run.time == 0) return;
+  const double factor = static_cast<double>(least) / static_cast<double>(run.time);
+  const auto stretch = [&](Nanos& time) {
+    time = time == run.time ? least : std::llround(factor * static_cast<double>(time));
+  };
+  for (PartUse& use : run.uses) stretch(use.exposed);
+  for (PartSpan& span : run.spans) {
+    stretch(span.start);
+    stretch(span.end);
+  }
+  for (OpTurn& turn : run.turns) stretch(turn.end);
+  stretch(run.first_end);
+  run.time = least;
+}
+
 using PairOps = std::array<const OpParts*, 2>;
 
 /// Refuses an order that lacks parts of the ops: `left`, by name, of F and of B.
@@ -186,7 +205,9 @@ PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrde
         list.add(ordered.of_backward, *placed[at], layer);
       if (ordered.ends_window) list.end_window();
     }
-  return std::move(list).run();
+  PartRun run = std::move(list).run();
+  stretch_to(run, forward.host + backward.host);
+  return run;
 }
 
 }  // namespace bubblescope::inline sim

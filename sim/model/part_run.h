@@ -56,8 +56,9 @@ PartRun run_parts(const OpParts& op, const LaneContention& contention);
 /// Throws Error where run_pair() would refuse the order for what it lists.
 void expect_order(const OpParts& forward, const OpParts& backward, const PairOrder& order);
 
-/// Runs the parts of an overlapped pair. Throws Error where the order lacks parts, or has one that
-/// its op lacks and must not, and where parts wait for each other in it.
+/// Runs the parts of an overlapped pair, which one host launches. Throws Error where the order
+/// lacks parts, or has one that its op lacks and must not, and where parts wait for each other in
+/// it.
 PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrder& order,
                  const LaneContention& contention);
 

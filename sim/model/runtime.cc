@@ -119,7 +119,12 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
       fraction_of_runtime("experts_fused", &CostAssumptions::experts_fused),
       of_runtime("routing_bytes", &CostAssumptions::routing_bytes),
-      of_runtime("dispatch_once", &CostAssumptions::dispatch_once),
+      {"dispatch_once",
+       [](ModelOnDevices& on, double value) {
+         on.assumptions.dispatch_once = value;
+         on.assumptions.dispatch_chosen = true;
+       },
+       get_from_runtime(&CostAssumptions::dispatch_once)},
       fraction_of_runtime("weighed_early", &CostAssumptions::weighed_early),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),

@@ -150,8 +150,10 @@ StageLoad StageLoads::load(std::int32_t stage, std::int64_t first, std::int64_t 
   if (stage == stages_ - 1) sum.add(tail_);
   const auto layers = static_cast<double>(sum.layers);
   const auto experts = static_cast<double>(count_expert_layers(on_.model, first, end));
-  if (sum.layers > 0)
-    sum.times = apply_host_limit(on_, sum.times, {layers, experts, covered_part(layers)});
+  if (sum.layers == 0) return sum;
+  const LaunchedLayers launched{layers, experts, covered_part(layers)};
+  sum.host = estimate_host_times(on_, launched);
+  sum.times = apply_host_limit(on_, sum.times, launched);
   return sum;
 }
 

@@ -23,6 +23,7 @@ struct LayerKind {
 struct StageLoad {
   std::int64_t layers = 0;
   PhaseTimes times;
+  PhaseTimes host;  ///< what estimate_host_times() says of its layers
   MemoryDelta memory{0, 0, 0};
   StageParameters parameters;
   double tables = 0;  ///< of `parameters`, those of the embedding and the head

@@ -9,6 +9,7 @@
 
 #include "sim/ir/range.h"
 #include "sim/model/layer_timer.h"
+#include "sim/model/runtime.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -88,6 +89,15 @@ TEST(Dispatches, OnceWhereGroupsAreLimitedOrTheRuntimeDoes) {
   ModelOnDevices on = on_devices("qwen3-235b-a22b", "h100");
   EXPECT_FALSE(dispatches_once(on));
   on.assumptions.dispatch_once = 1;
+  EXPECT_TRUE(dispatches_once(on));
+}
+
+// NCCL's all-to-all sends every copy of a token, whatever groups its router is limited to.
+TEST(Dispatches, EveryCopyWhereAJobChoosesSo) {
+  ModelOnDevices on = on_devices("deepseek-v3", "h100");
+  assume(on, "dispatch_once", 0);
+  EXPECT_FALSE(dispatches_once(on));
+  assume(on, "dispatch_once", 1);
   EXPECT_TRUE(dispatches_once(on));
 }
 

@@ -105,6 +105,30 @@ TEST(ModelParts, AddUpToTheWhole) {
       }
 }
 
+// One host launches both ops of a pair, so that hidden exchanges spare nothing where it is slow.
+TEST(ModelParts, OfPairsTakeAtLeastTheHostsTime) {
+  ModelOnDevices on = spread_out(on_devices("mixtral-8x7b"));
+  on.parts = parse_model_parts("megatron");
+  on.assumptions.host_layer = 1'000'000'000;
+  on.assumptions.pairs_hide_exchange = true;
+  const Schedule schedule = build("dualpipe", 2, 4);
+  const ModelStep step = compute_model_step(on, schedule);
+  const PartTable table = make_model_parts(on, schedule, step);
+  const PartCosts costs = run_all_parts(table, schedule);
+  ASSERT_TRUE(costs.has_pairs);
+  for (const auto& [key, at] : costs.run_of) {
+    if (key.second_stage < 0) continue;
+    const PartRun& run = costs.runs[at];
+    const Nanos host = table.of_stage(key.stage).of(key.kind).host +
+                       table.of_stage(key.second_stage).of(key.second_kind).host;
+    EXPECT_GT(host, 16'000'000'000) << "16 layers of both ops";
+    EXPECT_GE(run.time, host);
+    EXPECT_EQ(run.turns.back().end, run.time);
+    for (const PartSpan& span : run.spans) EXPECT_LE(span.end, run.time);
+  }
+  EXPECT_GT(step.costs.stages[0].overlapped_pair.value(), 32'000'000'000);
+}
+
 // The first two layers of every stage are recomputed, and the others are not.
 TEST(ModelParts, AddUpWhereSomeLayersAreRecomputed) {
   for (const char* model : {"mixtral-8x7b", "deepseek-v3"}) {

@@ -47,9 +47,13 @@ class Notebooks(unittest.TestCase):
     def test_they_run_headless(self):
         for path in NOTEBOOKS:
             with self.subTest(path.name), tempfile.TemporaryDirectory() as folder:
-                done = subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--output-dir",
+                done = subprocess.run([sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir",
                                        folder, path], capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+                cells = json.loads(pathlib.Path(folder, path.name).read_text())["cells"]
+                shown = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+                for data in shown:  # no picture as a text alone
+                    self.assertFalse("<Figure" in "".join(data.get("text/plain", "")) and "image/png" not in data)
 
 
 if __name__ == "__main__":

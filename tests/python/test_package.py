@@ -398,6 +398,15 @@ class Pictures(unittest.TestCase):
         self.assertLess(len(large), 1000)
 
     @unittest.skipUnless(have("matplotlib"), "matplotlib is not installed")
+    def test_pictures_are_the_figure(self):
+        report = bs.schedule("1f1b", pp=2, m=2).simulate()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, start in (("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")):
+                path = pathlib.Path(folder, name)
+                report.save(path)
+                self.assertTrue(path.read_bytes().startswith(start), name)
+
+    @unittest.skipUnless(have("matplotlib"), "matplotlib is not installed")
     def test_the_plot_has_an_op_at_its_place(self):
         figure = bs.schedule("1f1b", pp=2, m=2).simulate().plot()
         spans = [path.get_extents() for each in figure.axes[0].collections for path in each.get_paths()]
@@ -432,6 +441,10 @@ class Process(unittest.TestCase):
         timer = threading.Timer(0.5, lambda: process.send_signal(signal.SIGINT))
         timer.start()
         self.assertEqual(process.communicate(timeout=60)[0], "interrupted\n")
+
+    def test_names_are_listed(self):
+        self.assertLessEqual(set(bs.__all__) | {"torch"}, set(dir(bs)))
+        self.assertNotIn("annotations", dir(bs))
 
     def test_the_module_runs_the_program(self):
         done = subprocess.run([sys.executable, "-m", "bubblescope", "--version"], capture_output=True, text=True,

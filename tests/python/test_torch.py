@@ -141,6 +141,19 @@ class Alone(unittest.TestCase):
                     self.run_schedule(schedule, **options)
             with self.assertRaisesRegex(bs.UsageError, "forward-only has no backwards"):
                 self.run_schedule(bs.schedule("forward-only", pp=1, m=8))
+            with self.assertRaisesRegex(bs.UsageError, "^steps is a whole number, not str"):
+                self.run_schedule(schedule, steps="3")
+        for modules, given, message in (([torch.nn.Tanh()], schedule, "^modules map this rank's stages"),
+                                        ({0: torch.nn.Tanh()}, "1f1b", "^a schedule such as")):
+            with self.assertRaisesRegex(bs.UsageError, message):
+                bs.torch.run(modules, given, inputs=torch.randn(8, 2), target=torch.randn(8, 2))
+
+    def test_a_group_is_needed(self):
+        import torch.distributed as dist
+
+        with mock.patch.object(dist, "is_initialized", return_value=False):
+            with self.assertRaisesRegex(bs.UsageError, "init_process_group"):
+                self.run_schedule(bs.schedule("1f1b", pp=1, m=8))
 
 
 def make_model(stages):

@@ -143,7 +143,7 @@ class Shapes(unittest.TestCase):
         self.assertEqual(bs.Schedule("\n".join(OWN)), bs.Schedule(OWN))
         self.assertEqual(bs.Schedule("0F0 0B0").rows, [["0F0", "0B0"]])
         self.assertEqual(bs.Schedule(OWN, name=None).name, "schedule")
-        with self.assertRaisesRegex(bs.UsageError, "^name: .* not by int"):
+        with self.assertRaisesRegex(bs.UsageError, "^name: int is not a text"):
             bs.Schedule(OWN, name=3)
 
     def test_a_profile_does_not_reorder_a_list(self):

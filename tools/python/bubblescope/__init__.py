@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "errors", "torch"]
+
+
 def __getattr__(name: str) -> Any:
     if name == "torch":  # imports PyTorch, which takes seconds
         return importlib.import_module(".torch", __name__)

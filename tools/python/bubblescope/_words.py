@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .errors import UsageError, named_in_messages
+from .errors import UsageError, WrongTypeError, named_in_messages
 
 REPEATED = {"assume", "inject", "slow"}  # flags that are given once for each value
 
@@ -30,6 +30,34 @@ def _plain(value: Any) -> Any:
     return list(value)
 
 
+def _expect_writable(text: str, what: str) -> str:
+    """The text, where the library and files can hold it."""
+    if "\0" in text:
+        raise UsageError(f"{what}: {text!r} has a zero character; leave it out")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what}: {text!a} cannot be written as UTF-8; use another name") from None
+    return text
+
+
+def text_argument(text: Any, what: str) -> str:
+    """An argument that is a text; ``what`` names it in messages."""
+    if not isinstance(text, str):
+        raise WrongTypeError(f"{what}: {type(text).__name__} is not a text")
+    return _expect_writable(str(text), what)
+
+
+def path_argument(path: Any, what: str = "path") -> str:
+    """An argument that is a path, as text."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise WrongTypeError(f"{what}: {type(text).__name__} is not a path; give a text or a pathlib.Path")
+    if not text:
+        raise UsageError(f"{what}: there is none; name a file")
+    return _expect_writable(text, what)
+
+
 def text_of(value: Any) -> str:
     """A value as one word: ``[1, 0, -1]`` is ``1,0,-1``, ``{"rank": 2, "factor": 1.2}`` is ``rank=2,factor=1.2``."""
     value = _plain(value)
@@ -43,7 +71,7 @@ def text_of(value: Any) -> str:
         return ",".join(text_of(entry) for entry in value)
     if value is None or isinstance(value, (str, numbers.Number)):
         return str(value)
-    raise UsageError(f"{type(value).__name__} is not a type of a value; give a text, a number or a list of them")
+    raise WrongTypeError(f"{type(value).__name__} is not a type of a value; give a text, a number or a list of them")
 
 
 def flag_of(keyword: str) -> str:
@@ -58,6 +86,7 @@ def _values(keyword: str, value: Any) -> list[Any]:
 
 
 def _words_of(keyword: str, given: Any) -> list[str]:
+    _expect_writable(keyword, "keyword")
     if flag_of(keyword) in ("--help", "--h"):
         raise UsageError("help is not a keyword here; help(bubblescope.simulate) and the like explain functions, and "
                          "'bubblescope simulate --help' all flags")
@@ -69,9 +98,9 @@ def _words_of(keyword: str, given: Any) -> list[str]:
     if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "on", "off"):
         raise UsageError(f"{keyword}: {value!r} is a text; a flag without a value is set by True")
     try:
-        texts = [text_of(each) for each in _values(keyword, value)]
-    except UsageError as error:
-        raise UsageError(f"{keyword}: {error}") from None
+        texts = [_expect_writable(text_of(each), keyword) for each in _values(keyword, value)]
+    except WrongTypeError as error:
+        raise WrongTypeError(f"{keyword}: {error}") from None
     return [f"{flag_of(keyword)}={text}" for text in texts or [""]]
 
 
@@ -85,7 +114,7 @@ def words_of(options: Mapping[str, Any]) -> list[str]:
 
 def path_word(path: Any) -> str:
     """A path as a word that is not a flag."""
-    text = text_of(path)
+    text = path_argument(path)
     return os.path.join(os.curdir, text) if text.startswith("-") and text != "-" else text
 
 
@@ -105,13 +134,32 @@ def temporary_file(suffix: str, content: str = "", shown: str = "") -> Iterator[
         os.unlink(path)
 
 
+def _json_of(costs: Mapping[str, Any]) -> str:
+    """The content of a cost file, whose numbers may be of numpy and the like."""
+    import json
+
+    def plain(value: Any) -> Any:
+        made = dict(value) if isinstance(value, Mapping) else _plain(value)
+        if made is value:
+            raise WrongTypeError(f"costs: {type(value).__name__} is not a type of a cost; give numbers of milliseconds")
+        return made
+
+    try:
+        return json.dumps(costs, default=plain, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"costs: {error}") from None
+
+
 @contextlib.contextmanager
 def options_as_words(options: Mapping[str, Any]) -> Iterator[list[str]]:
     """The words of options, among which ``costs`` may be the content of a cost file."""
-    if not isinstance(options.get("costs"), Mapping):
+    costs = options.get("costs")
+    if not isinstance(costs, (str, os.PathLike, Mapping, bool, type(None))):
+        raise WrongTypeError(f"costs: give a cost file or its content, a mapping, not {type(costs).__name__}")
+    if not isinstance(costs, Mapping):
         yield words_of(options)
         return
-    import json
-
-    with temporary_file(".json", json.dumps(options["costs"]), shown="costs") as path:
+    with temporary_file(".json", _json_of(costs), shown="costs") as path:
         yield words_of({**options, "costs": path})

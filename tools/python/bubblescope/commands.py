@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
-from ._words import flag_of, options_as_words, path_word, temporary_file
-from .errors import ProblemError, UsageError, in_keywords
+from ._words import flag_of, options_as_words, path_argument, path_word, temporary_file
+from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import Report, time_text
 from .schedules import Schedule, read
-from .tries import Counts, Names, Tries, counts_to_try, names_to_try
+from .tries import Counts, Names, Tries, names_to_try
 
 if TYPE_CHECKING:
     import pandas
@@ -55,7 +55,8 @@ class Plan:
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per configuration."""
-        import pandas
+        with needs("pandas", "df()"):
+            import pandas
 
         return pandas.json_normalize(self.plans)
 
@@ -170,21 +171,24 @@ class Analysis:
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per rank."""
-        import pandas
+        with needs("pandas", "df()"):
+            import pandas
 
         return pandas.json_normalize(self.json["ranks"]).set_index("rank")
 
     def iterations(self) -> pandas.DataFrame:
         """A DataFrame with one row per measured step."""
-        import pandas
+        with needs("pandas", "iterations()"):
+            import pandas
 
         return pandas.DataFrame(self.json["per_iteration"])
 
     def timeline(self) -> pandas.DataFrame:
         """A DataFrame with one row per op and message of the median step."""
-        import pandas
-
         import io
+
+        with needs("pandas", "timeline()"):
+            import pandas
 
         return pandas.read_csv(io.StringIO(self.timeline_csv()))
 
@@ -221,7 +225,7 @@ class Analysis:
         """
         if (self.json.get("trust") or {}).get("verdict") == "none":
             raise ProblemError(f"nothing can be predicted from these steps: {self.trust['why'][0]}")
-        asked = {"try": names_to_try(schedules), "m": counts_to_try(m), **options}
+        asked = {"try": names_to_try(schedules), "m": m, **options}
         flags = {flag_of(key) for key in asked} | {"--try-out", "--costs-out"}
         given = {key: value for key, value in self._options.items() if flag_of(key) not in flags}
         with temporary_file(".json") as costs, temporary_file(".json") as best:
@@ -237,7 +241,7 @@ class Analysis:
         """Writes a drawing or a file of the median step, by the ending of its name; see ``Report.save``."""
         from .reports import _format_of
 
-        name = os.fspath(path)
+        name = path_argument(path)
         _run("analyze", [*self._paths, f"--{_format_of(name.removesuffix('.gz'))}={name}"], self._options)
 
     def __repr__(self) -> str:
@@ -265,5 +269,9 @@ def analyze(paths: Paths, **options: Any) -> Analysis:
     >>> a.makespan, a.trust["verdict"]
     (15000000, 'good')
     """
-    names = [path_word(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise WrongTypeError(f"traces are given by their paths, not by {type(paths).__name__}")
+    names = [path_word(path) for path in paths]
     return Analysis(names, dict(options), _run("analyze", names, options)[1])

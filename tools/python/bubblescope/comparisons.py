@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from . import _core
 from ._tables import table_text
 from ._words import options_as_words
-from .errors import Error, MachineError, ProblemError, UsageError
+from .errors import Error, MachineError, ProblemError, UsageError, WrongTypeError, needs
 from .reports import Report, time_text
 from .schedules import AnySchedule, is_all, names_of, simulate
 
@@ -55,7 +55,8 @@ class Comparison:
         >>> bs.compare("1f1b,zb-h1", pp=4, m=8).df().makespan_ns.tolist()
         [33000000, 27000000]
         """
-        import pandas
+        with needs("pandas", "df()"):
+            import pandas
 
         best = self.best.makespan if self.reports else 0
         return pandas.DataFrame([_row_of(report, best) for report in self.reports])
@@ -66,8 +67,8 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.reports)
 
-    def __getitem__(self, which: int | str) -> Report:
-        if isinstance(which, int):
+    def __getitem__(self, which: SupportsIndex | str) -> Report:
+        if not isinstance(which, str):
             return self.reports[which]
         for report in self.reports:
             if report.name == which:
@@ -131,7 +132,7 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
     for name in listed:
         try:
             reports.append(_simulate(name, dict(options)))
-        except MachineError:
+        except (MachineError, WrongTypeError):
             raise
         except Error as error:
             if not is_all(names):

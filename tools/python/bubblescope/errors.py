@@ -28,6 +28,14 @@ class UsageError(Error, ValueError):
     """A wrong argument, or a file that cannot be read."""
 
 
+class WrongTypeError(UsageError, TypeError):
+    """An argument of a wrong type."""
+
+
+class MissingPackageError(Error, ImportError):
+    """A function needs an optional package that is not installed."""
+
+
 class ProblemError(Error):
     """A problem of what was asked about: a schedule that is not legal, or that deadlocks."""
 
@@ -36,9 +44,20 @@ class MachineError(Error, RuntimeError):
     """The machine failed: a full disk, a device that is missing."""
 
 
+@contextlib.contextmanager
+def needs(package: str, function: str) -> Iterator[None]:
+    """Imports inside are those of an optional package, which this function needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise MissingPackageError(f"{function} needs {package}; install it with 'pip install {package}'") from None
+
+
 _COMMAND = re.compile(r"('bubblescope [^']*')")
 _FLAG = re.compile(r"(?<![\w/-])--([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*)|(?<![\w-])-m\b")
-_CALL = re.compile(r"'bubblescope (simulate|compare|search) ([^' ]+)((?: --?[a-z][a-z0-9-]* [0-9]+)+)'")
+_CALL = re.compile(r"'bubblescope (simulate|compare|search)( [^' -][^' ]*)?((?: --?[a-z][a-z0-9-]* [0-9]+)+)'")
 _SHOWN: dict[str, str] = {}
 """Names of temporary files in messages."""
 
@@ -60,8 +79,9 @@ def _keyword(flag: str) -> str:
 def _call_of(command: re.Match[str]) -> str:
     """A command line that stands for an example as a call: ``bs.simulate("1f1b", pp=4, m=8)``."""
     words = command[3].split()
-    keywords = "".join(f", {_keyword(flag)}={value}" for flag, value in zip(words[::2], words[1::2]))
-    return f'bs.{command[1]}("{command[2]}"{keywords})'
+    given = [f'"{command[2].strip()}"'] if command[2] else []
+    given += [f"{_keyword(flag)}={value}" for flag, value in zip(words[::2], words[1::2])]
+    return f"bs.{command[1]}({', '.join(given)})"
 
 
 def in_keywords(message: str) -> str:

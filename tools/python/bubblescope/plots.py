@@ -1,7 +1,10 @@
 """Figures for papers, with matplotlib."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
+
+from .errors import UsageError, needs
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -10,15 +13,28 @@ if TYPE_CHECKING:
 
 COLOURS = {"F": "#4c78a8", "B": "#59a14f", "I": "#8cd17d", "W": "#f1ce63", "R": "#b07aa1", "OPT": "#e15759"}
 """The kinds of ops that a figure shows; messages and waits are left out."""
+MIN_WIDTH, MAX_WIDTH = 1, 200
+
+
+def _expect_width(width: Any) -> None:
+    try:
+        inches = float(width)
+    except (TypeError, ValueError, OverflowError):
+        inches = math.nan
+    if not MIN_WIDTH <= inches <= MAX_WIDTH:
+        raise UsageError(f"width: {width!r} is not a number of inches from {MIN_WIDTH} to {MAX_WIDTH}")
 
 
 def plot_timeline(report: Report, width: float) -> matplotlib.figure.Figure:
     """One row per rank, time to the right in milliseconds, and a legend."""
-    import matplotlib.figure
-    import numpy
+    with needs("matplotlib", "plot()"):
+        import numpy
 
+        from ._figure import Figure
+
+    _expect_width(width)
     ranks, step = len(report.ranks), report.timeline
-    figure = matplotlib.figure.Figure(figsize=(width, 0.9 + 0.28 * min(ranks, 32)), layout="constrained")
+    figure = Figure(figsize=(width, 0.9 + 0.28 * min(ranks, 32)), layout="constrained")
     axes = figure.add_subplot()
     names = step.kinds
     starts, ends = step.start / 1e6, step.end / 1e6

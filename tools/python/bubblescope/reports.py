@@ -1,14 +1,15 @@
 """Predicted steps: their numbers, their timeline, their pictures."""
 from __future__ import annotations
 
+import errno
 import operator
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, Union, overload
 
 from . import _core
-from ._words import options_as_words
-from .errors import in_keywords
+from ._words import options_as_words, path_argument, text_argument
+from .errors import MachineError, UsageError, in_keywords, needs
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 MAX_SHOWN = 10_000
 """Ops up to which a notebook shows the timeline itself."""
 FORMAT_OF_ENDING = {".svg": "svg", ".html": "html", ".htm": "html", ".pftrace": "perfetto", ".trace.json": "trace",
-                    ".json": "save", ".csv": "timeline", ".dot": "dot", ".gv": "dot", ".png": "dot", ".pdf": "dot"}
+                    ".json": "save", ".csv": "timeline", ".dot": "dot", ".gv": "dot"}
+FIGURES = (".png", ".pdf")
+"""Endings of what matplotlib draws."""
 
 
 Positions = slice  # a timeline has a column of that name
@@ -115,8 +118,9 @@ class Timeline:
         >>> d[d.kind == "B"].end_ns.max().item()
         9000000
         """
-        import numpy
-        import pandas
+        with needs("pandas", "df()"):
+            import numpy
+            import pandas
 
         step = self._step
         lanes, lane_of = step.lanes
@@ -139,13 +143,15 @@ class Timeline:
         return len(self._step)
 
     @overload
-    def __getitem__(self, at: int) -> TimedOp: ...
+    def __getitem__(self, at: SupportsIndex) -> TimedOp: ...
     @overload
     def __getitem__(self, at: Positions) -> list[TimedOp]: ...
-    def __getitem__(self, at: int | Positions) -> TimedOp | list[TimedOp]:
+    def __getitem__(self, at: SupportsIndex | Positions) -> TimedOp | list[TimedOp]:
         if isinstance(at, Positions):
             return [self[index] for index in range(*at.indices(len(self)))]
-        step = self._step
+        step, at = self._step, operator.index(at)
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"the timeline has {len(self)} ops and messages, and none at {at}")
         return TimedOp(int(step.rank[at]), step.op(at), int(step.start[at]), int(step.end[at]))
 
     def __iter__(self) -> Iterator[TimedOp]:
@@ -273,7 +279,8 @@ class Report:
         >>> d.peak_activations.tolist(), d.idle_ns.tolist()
         ([4.0, 3.0, 2.0, 1.0], [9000000, 9000000, 9000000, 9000000])
         """
-        import pandas
+        with needs("pandas", "df()"):
+            import pandas
 
         return pandas.DataFrame([_row_of(rank, report) for rank, report in enumerate(self.ranks)]).set_index("rank")
 
@@ -281,19 +288,33 @@ class Report:
         """Writes a drawing, a page or a file of the step, by the ending of its name.
 
         ``.svg``, ``.html`` (zoomable), ``.pftrace`` (Perfetto), ``.trace.json`` (chrome://tracing), ``.json`` (our
-        own), ``.csv`` (the timeline), ``.dot``; with ``.gz`` after it, packed.
+        own), ``.csv`` (the timeline), ``.dot``; with ``.gz`` after it, packed. ``.png`` and ``.pdf`` are the figure of
+        ``plot()``.
         """
-        name = os.fspath(path)
-        packed = name.endswith(".gz")
-        plain = name[:-3] if packed else name
-        format = format or _format_of(plain)
-        content = self.timeline._render(format, plain)
-        if packed:
-            import gzip
+        name = path_argument(path)
+        content = self._content(name, None if format is None else text_argument(format, "format"))
+        try:
+            with open(name, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            kind = MachineError if error.errno in (errno.ENOSPC, errno.EIO) else UsageError
+            raise kind(f"cannot create {name}: {error.strerror}; make its folder first, or name another file") from None
 
-            content = gzip.compress(content)
-        with open(name, "wb") as file:
-            file.write(content)
+    def _content(self, name: str, format: str | None) -> bytes:
+        """The content of a file of this name."""
+        if format is None and name.endswith(FIGURES):
+            import io
+
+            file = io.BytesIO()
+            self.plot().savefig(file, format=name[-3:])
+            return file.getvalue()
+        plain = name.removesuffix(".gz")
+        content = self.timeline._render(format or _format_of(plain), plain)
+        if plain == name:
+            return content
+        import gzip
+
+        return gzip.compress(content)
 
     def plot(self, width: float = 7.0) -> matplotlib.figure.Figure:
         """A figure of the timeline for a paper, this many inches wide. Needs matplotlib."""
@@ -337,8 +358,6 @@ def _format_of(path: str) -> str:
     for ending, name in FORMAT_OF_ENDING.items():
         if path.endswith(ending):
             return name
-    from .errors import UsageError
-
     raise UsageError(f"{path}: no format has this ending; end it in one of {', '.join(FORMAT_OF_ENDING)}, or give format")
 
 

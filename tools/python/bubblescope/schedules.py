@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
-from ._words import flag_of, options_as_words, path_word, temporary_file
-from .errors import UsageError, in_keywords, warn_of
+from ._words import flag_of, options_as_words, path_argument, path_word, temporary_file, text_argument
+from .errors import UsageError, WrongTypeError, in_keywords, needs, warn_of
 from .reports import Report
 
 if TYPE_CHECKING:
@@ -81,15 +81,20 @@ class Check:
         return f"<Check of {self.name}: legal, {found}{over}>"
 
 
-def _rows_of(rows: str | Rows) -> Sequence[str | Sequence[str]]:
-    """The ops of every rank; a text has a line for each."""
+def _rows_of(rows: Any) -> list[str]:
+    """The ops of every rank, as one text each; a text of all has a line for each."""
     if isinstance(rows, str):
-        return [line for line in rows.splitlines() if line.strip()]
-    return rows
+        return [text_argument(line, "rows") for line in rows.splitlines() if line.strip()]
+    if isinstance(rows, (bytes, Mapping)) or not isinstance(rows, Iterable):
+        raise WrongTypeError(f"rows are a list with the ops of every rank, or a text with a line for each, not "
+                             f"{type(rows).__name__}; read(path) reads a file")
+    return [text_argument(row if isinstance(row, str) else _cells_of(row), "rows") for row in rows]
 
 
-def _cells_of(row: str | Sequence[str]) -> str:
-    return row if isinstance(row, str) else " ".join(cell or "_" for cell in row)
+def _cells_of(row: Any) -> str:
+    if isinstance(row, (bytes, Mapping)) or not isinstance(row, Iterable):
+        raise WrongTypeError(f"rows: the ops of a rank are a text or a list of texts, not {type(row).__name__}")
+    return " ".join("_" if cell is None or cell == "" else text_argument(cell, "an op") for cell in row)
 
 
 class Schedule:
@@ -108,9 +113,8 @@ class Schedule:
     """
 
     def __init__(self, rows: str | Rows, name: str | None = None) -> None:
-        if name is not None and not isinstance(name, str):
-            raise UsageError(f"name: a schedule is named by a text, not by {type(name).__name__}")
-        self._order = _core.Order.parse([_cells_of(row) for row in _rows_of(rows)], name or "schedule")
+        named = "schedule" if name is None else text_argument(name, "name")
+        self._order = _core.Order.parse(_rows_of(rows), named or "schedule")
         self._named: str | None = None
         self._options: dict[str, Any] = {}
 
@@ -214,16 +218,18 @@ class Schedule:
         >>> bs.schedule("1f1b", pp=4, m=8).simulate_many(f=[1, 2, 3], b=2).tolist()
         [33000000, 44000000, 55000000]
         """
-        import numpy
+        with needs("numpy", "simulate_many"):
+            import numpy
 
         arrays: list[_core.ScenarioCost] = []
         options = dict(self._options)
         for name, value in costs.items():
-            if isinstance(value, (str, bytes)) or numpy.ndim(value) == 0:
+            numbers = _scenario_numbers(name, value)
+            if numbers is None:
                 options[name] = value
             else:
                 options.pop(name, None)
-                arrays.append(_core.ScenarioCost(name, numpy.ascontiguousarray(value, dtype=numpy.float64)))
+                arrays.append(_core.ScenarioCost(name, numbers))
         with options_as_words(options) as words:
             return numpy.asarray(self._order.simulate_many(words, arrays), dtype=numpy.int64)
 
@@ -235,7 +241,7 @@ class Schedule:
         0F0,0B0
         1F0,1B0
         """
-        with temporary_file("." + to) as output:
+        with temporary_file("." + text_argument(to, "to").replace(os.sep, "_")) as output:
             self.save(output, to, **options)
             with open(output, encoding="utf-8") as file:
                 text = file.read()
@@ -250,6 +256,7 @@ class Schedule:
         Formats of several files add their endings to ``path``.
         """
         own = self._extra_options("convert")
+        name, to = path_argument(path), text_argument(to, "to")
         if to not in LISTS:  # other formats have none of the messages that these are about
             own = {key: value for key, value in own.items() if key not in ("send_budget", "unshard_lookahead")}
         merged: dict[str, Any] = {**own, **options}
@@ -257,7 +264,7 @@ class Schedule:
             if merged.pop("profile") != self._options.get("profile"):
                 warn_of(f"profile changes nothing: the order of {self.name} is what it is")
         with temporary_file(".json", self._order.native(), shown=self.name) as native, options_as_words(merged) as words:
-            _core.run_command("convert", [native, f"--to={to}", f"--output={os.fspath(path)}", *words])
+            _core.run_command("convert", [native, f"--to={to}", f"--output={name}", *words])
 
     @classmethod
     def from_torch(cls, schedule: Any, name: str | None = None) -> Schedule:
@@ -298,6 +305,25 @@ class Schedule:
         return "\n".join(" ".join(row) for row in self.rows)
 
 
+def _scenario_numbers(name: str, value: Any) -> NDArray[numpy.float64] | None:
+    """The costs of all scenarios, in milliseconds; None for an option that holds for all of them."""
+    import numpy
+
+    if isinstance(value, (str, bytes)):
+        return None
+    if numpy.ma.isMaskedArray(value):
+        raise UsageError(f"{name}: a masked array has no number where it is masked; fill it")
+    try:
+        array = numpy.asarray(value)
+        if array.ndim in (1, 2) and 0 not in array.shape[1:] and array.dtype.kind in "fiuO":
+            return numpy.ascontiguousarray(array, dtype=numpy.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = numpy.empty(1, dtype=object)
+    if array.ndim == 0:
+        return None
+    raise UsageError(f"{name}: costs are one number of milliseconds per scenario, or one row with a number per stage")
+
+
 @functools.lru_cache
 def _flags_of(command: str) -> frozenset[str]:
     """The flags of a command, as its help lists them."""
@@ -336,11 +362,12 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     if isinstance(name, Schedule):
         return name._with(given) if given else name
     if isinstance(name, str):
+        name = text_argument(name, "name")
         with options_as_words(given) as words:
             return Schedule._of(_core.Order.load(name, words), name, given)
     if not callable(name):
-        raise TypeError(f"schedule() takes a name, a path, a function or a Schedule, not {type(name).__name__}; "
-                        "Schedule(rows) makes one of the ops of every rank")
+        raise WrongTypeError(f"schedule() takes a name, a path, a function or a Schedule, not {type(name).__name__}; "
+                             "Schedule(rows) makes one of the ops of every rank")
     shape = {key: given[key] for key in ("pp", "m", "vpp", "slices") if key in given}
     made = Schedule(name(**shape), getattr(name, "__name__", "schedule"))
     made._options = {key: value for key, value in given.items() if key not in SHAPE}
@@ -349,7 +376,7 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
 
 def read(path: str | os.PathLike[str]) -> Schedule:
     """Reads a schedule from a file: PyTorch's csv, the text form, DeepSpeed's, or our own json."""
-    text = os.fspath(path)
+    text = path_argument(path)
     found = text if os.sep in text else os.path.join(os.curdir, text)  # never the name of a schedule
     return Schedule._of(_core.Order.load(found, []))
 
@@ -375,6 +402,7 @@ def check(name: AnySchedule, **options: Unpack[Options]) -> Check:
     False
     """
     if isinstance(name, str):
+        name = text_argument(name, "name")
         _core.reads_costs(name)  # raises where no schedule has this name
         return _check(name, options)
     if isinstance(name, (Schedule, os.PathLike)):
@@ -416,10 +444,12 @@ def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
     if is_all(names):
         return list(_core.trained_schedules())
     if isinstance(names, str):
-        return [name.strip() for name in names.split(",") if name.strip()]
+        return [name.strip() for name in text_argument(names, "names").split(",") if name.strip()]
     if isinstance(names, (Schedule, os.PathLike)) or callable(names):
         return [names]
-    return list(names)
+    if isinstance(names, (bytes, Mapping)) or not isinstance(names, Iterable):
+        raise WrongTypeError(f"schedules are given by their names, files or functions, not by {type(names).__name__}")
+    return [text_argument(name, "name") if isinstance(name, str) else name for name in names]
 
 
 __all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "is_all", "names_of", "read", "schedule",

@@ -11,15 +11,16 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-import torch.distributed as dist
-from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
-
 from .commands import Analysis, analyze
-from .errors import Error, ProblemError, UsageError, warn_of
+from .errors import Error, ProblemError, UsageError, WrongTypeError, needs, warn_of
 from .reports import Report, time_text
 from .schedules import Schedule, schedule as build_schedule
+
+with needs("torch", "bubblescope.torch"):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.pipelining import PipelineStage
+    from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
 
 COMPUTE = {"F", "B", "I", "W", "OVERLAP_F_B"}
 SINGLE = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b", "_ScheduleForwardOnly": "forward-only"}
@@ -69,6 +70,7 @@ def make_runtime(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, 
 
     Further keywords are those of ``_PipelineScheduleRuntime``, such as ``scale_grads``.
     """
+    _expect_group(modules, schedule)
     rank = dist.get_rank(group)
     ranks = dist.get_world_size(group)
     if ranks != schedule.pp:
@@ -128,6 +130,7 @@ def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: A
     the last stage. Steps after the ``warmup`` are recorded by PyTorch's profiler. Where the measured ops cannot be
     priced, the result has no prediction, and a warning says why.
     """
+    _expect_group(modules, schedule)
     _expect_runnable(schedule, loss_fn, steps, warmup)
     _expect_batches(modules, schedule, inputs, target, group)
     runtime = make_runtime(modules, schedule, loss_fn=loss_fn, device=device, group=group, **options)
@@ -159,7 +162,22 @@ def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: A
         return Run(losses, analysis, None)
 
 
+def _expect_group(modules: Any, schedule: Any) -> None:
+    if not isinstance(modules, Mapping):
+        raise WrongTypeError(f"modules map this rank's stages to their modules, such as {{0: first, 7: last}}; this is a "
+                             f"{type(modules).__name__}")
+    if not isinstance(schedule, Schedule):
+        raise WrongTypeError(f"a schedule such as bubblescope.schedule(\"zb-v\", pp=4, m=8) is needed, not "
+                             f"{type(schedule).__name__}")
+    if not dist.is_initialized():
+        raise UsageError("there is no process group; call torch.distributed.init_process_group(\"gloo\") first, in "
+                         "processes that torchrun starts")
+
+
 def _expect_runnable(schedule: Schedule, loss_fn: Callable[..., Any] | None, steps: int, warmup: int) -> None:
+    for name, value in (("steps", steps), ("warmup", warmup)):
+        if not isinstance(value, int):
+            raise WrongTypeError(f"{name} is a whole number, not {type(value).__name__}")
     if steps < 1:
         raise UsageError(f"steps is {steps}; at least one step must be recorded")
     if warmup < 0:

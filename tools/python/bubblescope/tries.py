@@ -1,12 +1,12 @@
 """A measured job under other schedules."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
 from ._tables import table_text
-from .errors import ProblemError, UsageError, in_keywords
+from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import time_text
 from .schedules import Schedule
 
@@ -59,7 +59,8 @@ class Tries:
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per schedule and number of micro-batches."""
-        import pandas
+        with needs("pandas", "df()"):
+            import pandas
 
         usual = {"measured": False, "best": False, "problem": None}
         return pandas.DataFrame([{**row, **{key: row.get(key, value) for key, value in usual.items()}}
@@ -107,6 +108,8 @@ def names_to_try(names: Names) -> list[str]:
         if names.strip().lower() == "all":
             return _core.trained_schedules()
         return [name.strip() for name in names.split(",") if name.strip()]
+    if isinstance(names, (bytes, Mapping)) or not isinstance(names, Iterable):
+        raise WrongTypeError(f"schedules are given by their names, not by {type(names).__name__}")
     listed = list(names)
     for name in listed:
         if not isinstance(name, str):
@@ -115,9 +118,4 @@ def names_to_try(names: Names) -> list[str]:
     return listed
 
 
-def counts_to_try(m: Counts) -> int | str | list[int] | None:
-    """The numbers of micro-batches as one option."""
-    return m if m is None or isinstance(m, (int, str)) else list(m)
-
-
-__all__ = ["Counts", "Names", "Tries", "counts_to_try", "names_to_try"]
+__all__ = ["Counts", "Names", "Tries", "names_to_try"]

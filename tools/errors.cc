@@ -1,6 +1,9 @@
 // Puts errors into the words of the command line.
 #include "tools/errors.h"
 
+#include <new>
+#include <stdexcept>
+
 #include "tools/flags/field_names.h"
 #include "tools/print.h"
 
@@ -14,6 +17,13 @@ int exit_status(Fault fault) {
     case Fault::kMemory: return 3;
   }
   return 3;
+}
+
+Error to_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const std::length_error*>(&error) != nullptr)
+    return {Fault::kMachine, "out of memory; ask for fewer stages or micro-batches"};
+  return {Fault::kMachine, error.what()};
 }
 
 void print_error(const std::string& message) {

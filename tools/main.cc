@@ -5,19 +5,15 @@
 
 #include <cstdio>
 #include <exception>
-#include <new>
 #include <string>
 
 #include "exec/runtime/keep_memory.h"
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
-#include "sim/ir/units.h"
 #include "tools/command.h"
 #include "tools/errors.h"
-#include "tools/flags/bare_size.h"
-#include "tools/flags/choice.h"
+#include "tools/flags/take_input_limit.h"
 #include "tools/print.h"
-#include "traces/files/input_limit.h"
 
 namespace bubblescope::tools {
 
@@ -40,25 +36,6 @@ void print_help() {
       "(default 4GiB; 512MiB for a pipe)\n"
       "exit status: 0 done, 1 a problem was found in what was asked about,\n"
       "2 bad usage or input, 3 the machine failed\n");
-}
-
-/// Removes --max-input SIZE from the words; every command accepts it, because every reader obeys
-/// it.
-Arguments take_input_limit(const Arguments& words) {
-  const std::string flag = "--max-input";
-  Arguments left;
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    const bool is_joined = words[at].starts_with(flag + "=");
-    if (!is_joined && words[at] != flag) {
-      left.push_back(words[at]);
-      continue;
-    }
-    if (!is_joined && at + 1 == words.size()) throw Error(flag + " needs a size, such as 16GiB");
-    const std::string size = is_joined ? words[at].substr(flag.size() + 1) : words[++at];
-    name_errors(flag, [&] { traces::set_max_input(parse_bytes(size)); });
-    warn_of_bare_size(flag, size, "bytes", "MiB");
-  }
-  return left;
 }
 
 int dispatch(const Arguments& words) {
@@ -103,12 +80,10 @@ int run(int count, char** values) {
   } catch (const Error& error) {
     print_error(error.what());
     return exit_status(error.fault());
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory; ask for fewer stages or micro-batches");
-    return 3;
   } catch (const std::exception& error) {
-    print_error(error.what());
-    return 3;
+    const Error failure = to_error(error);
+    print_error(failure.what());
+    return exit_status(failure.fault());
   }
 }
 

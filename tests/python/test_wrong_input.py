@@ -174,6 +174,14 @@ class Files(Given):
         self.report.save("図.svg")
         self.assertTrue(pathlib.Path("図.svg").is_file())
 
+    def test_limits_of_files_are_those_of_a_call(self):
+        with self.assertRaisesRegex(bs.UsageError, "which is the limit; max_input SIZE raises it"):
+            bs.analyze("run.trace.json", max_input="1KiB")
+        self.assertEqual(bs.analyze("run.trace.json", max_input="1MiB").makespan, self.report.makespan)
+        self.assertEqual(bs.analyze("run.trace.json").makespan, self.report.makespan)
+        with self.assertRaisesRegex(bs.UsageError, "^max_input needs a size"):
+            bs.analyze("run.trace.json", max_input=True)
+
 
 @unittest.skipUnless(have("matplotlib"), "matplotlib is not installed")
 class Figures(Given):

@@ -11,8 +11,7 @@
 
 namespace bubblescope::traces {
 
-/// The maximum size of an unpacked file. It is global because the program sets it once and every
-/// reader obeys it.
+/// The maximum size of an unpacked file. It is global because every reader obeys it, in any thread.
 struct InputLimit {
   Bytes size = Bytes{4} << 30;
   /// Whether the user set the size: then only the size counts. Otherwise streams, whose size is
@@ -21,10 +20,22 @@ struct InputLimit {
   bool is_given = false;
 };
 
-const InputLimit& input_limit();
+InputLimit input_limit();
 
-/// Called once, before any file is read.
+/// Called before any file is read.
 void set_max_input(Bytes size);
+
+/// Restores the limit in the end, for a process that reads the files of several calls.
+class InputLimitScope {
+ public:
+  InputLimitScope() : saved_(input_limit()) {}
+  ~InputLimitScope();
+  InputLimitScope(const InputLimitScope&) = delete;
+  InputLimitScope& operator=(const InputLimitScope&) = delete;
+
+ private:
+  InputLimit saved_;
+};
 
 /// The maximum size of a stream.
 std::size_t max_streamed();

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "tools/errors.h"
 #include "tools/print.h"
+#include "traces/files/input_limit.h"
 
 namespace bubblescope::tools {
 
@@ -28,6 +30,7 @@ void expect_no_signal();
 template <class Work>
 auto call_library_with_output(Work&& work) {
   PrintCapture capture;
+  const traces::InputLimitScope limit;  // a call's own `max_input` ends with it
   std::optional<decltype(work(capture))> result;
   std::optional<Error> failed;
   {
@@ -36,6 +39,10 @@ auto call_library_with_output(Work&& work) {
       result.emplace(work(capture));
     } catch (const Error& error) {
       failed.emplace(error);
+    } catch (const nanobind::python_error&) {
+      throw;  // raised by Python, such as KeyboardInterrupt
+    } catch (const std::exception& error) {
+      failed.emplace(to_error(error));
     }
   }
   if (failed) raise_in_python(*failed, capture.messages);

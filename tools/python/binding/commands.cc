@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/command.h"
+#include "tools/flags/take_input_limit.h"
 #include "tools/interrupt.h"
 #include "tools/print.h"
 #include "tools/python/binding/calls.h"
@@ -25,7 +26,7 @@ using Ran = std::pair<int, std::string>;
 Ran run_kept(const std::string& name, const Arguments& words, PrintCapture& kept) {
   for (const Command& command : commands())
     if (command.name == name) {
-      const int status = command.run(words);
+      const int status = command.run(take_input_limit(words));
       return {status, std::move(kept.output)};
     }
   throw Error("no command is called '" + name + "'");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tools/flags/arrival_options.h"
+#include "tools/flags/take_input_limit.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/inputs/inputs.h"
 
@@ -31,7 +32,7 @@ PredictInputs parse_prediction(const Arguments& words) {
   add_held_memory_options(app, flags);
   add_noise_options(app, flags.noise);
   add_model_options(app, flags.model);
-  app.parse(words);
+  app.parse(take_input_limit(words));
   warn_without_model(app, flags.model);
   note_unstated_defaults(app, flags);
   PredictInputs inputs = name_written_costs(read_inputs(std::move(flags), {}));

@@ -14,6 +14,7 @@ class Shape(TypedDict, total=False):
 
     pp: int
     m: int
+    max_input: Union[int, str]
     microbatches: int
     vpp: int
     microbatch_group_size: int

@@ -170,5 +170,37 @@ TEST_F(ForeignChrome, MegatronAppsTracesAreRead) {
       << outcome.output;
 }
 
+// Two steps of 2 x 2 forwards (30 us), and on rank 1 a slice of 40 us around each. It may be the
+// step, so that the step is not known; the pipeline is.
+TEST_F(ForeignChrome, ASliceAroundAStepThatMayBeItLeavesTheStepOpen) {
+  for (const char* const name : {"run_batch", "train_step"}) {
+    std::string events;
+    for (int step = 0; step < 2; ++step) {
+      for (int rank = 0; rank < 2; ++rank)
+        for (int microbatch = 0; microbatch < 2; ++microbatch)
+          events += event(text(rank) + "F" + text(microbatch), rank, 1,
+                          100 * step + 10 * (rank + microbatch), 10, R"("step":)" + text(step)) +
+                    ",";
+      events += event(name, 1, 2, 100 * step, 40) + (step == 0 ? "," : "");
+    }
+    write("t.json", events);
+    const bool is_open = std::string(name) == "run_batch";
+    const std::string command = "analyze " + path("t.json");
+    const auto expect = [&](const std::string& more, const std::string& open,
+                            const std::string& known) {
+      const std::string output = run_with_messages(command + more).output;
+      EXPECT_NE(output.find(is_open ? open : known), output.npos) << output;
+    };
+    expect(" --format json", R"("step_ns":null,"steps":[)", R"("step_ns":40000,"steps":[)");
+    expect(" --format json", R"("makespan_ns":30000)", R"("makespan_ns":30000)");
+    expect("", "step         at least 30 us  whole", "step         40 us  whole");
+    expect(" --each", ",2,,30000,", ",2,40000,30000,");
+    const CommandOutcome gate = run_with_messages(command + " --fail-if step_ns>35000");
+    EXPECT_EQ(gate.status, 1);
+    EXPECT_EQ(gate.output.find("step_ns is not known of these steps") != std::string::npos, is_open)
+        << gate.output;
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -123,7 +123,7 @@ TEST(StepWork, RangesThatThePipelineFillsAreNoReservation) {
       events.slice("run_batch", rank, 9, 1000 * step, duration);
     return read(events).remarks.doubts;
   };
-  const std::string part = "'run_batch' holds all ops of a step on its rank and lasts over 1 % ";
+  const std::string part = "'run_batch' holds all ops of a step on its rank and lasts 70 us, ";
   EXPECT_TRUE(doubts_with(1, 60, kSteps).empty());
   EXPECT_TRUE(mentions(doubts_with(1, 70, kSteps), part));
   EXPECT_TRUE(mentions(doubts_with(1, 70, kSteps - 1), part));

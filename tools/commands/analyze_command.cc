@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -73,9 +74,10 @@ struct AnalyzeOptions {
 
 std::string print_csv(const Analysis& analysis) {
   const BubbleReport& report = analysis.shown.report;
+  const std::optional<Nanos> step = traces::find_known_step(analysis.iterations);
   return traces::write_report_csv(
       report, {{"makespan_ns", fmt::format("{}", report.makespan)},
-               {"step_ns", fmt::format("{}", traces::compute_mean_step(analysis.iterations))},
+               {"step_ns", step ? fmt::format("{}", *step) : ""},
                {"trust", std::string(to_string(analysis.iterations.trust.verdict))}});
 }
 
@@ -302,6 +304,7 @@ bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
 }
 
 int report_each(const AnalyzeOptions& options) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::string text = write_job_header();
   StepTrend trend;
   bool failed = false;
@@ -322,11 +325,10 @@ int report_each(const AnalyzeOptions& options) {
       failed = true;
       continue;
     }
-    const double change =
-        trend.add(static_cast<double>(traces::compute_mean_step(analysis->iterations)));
+    const std::optional<double> change = trend.add(traces::find_known_step(analysis->iterations));
     text += write_job_row(path, *analysis, change);
     failed = exceeds_caps(*analysis, options.memory.memory) || failed;
-    failed = fails_gate(*analysis, options.gate, {path, change}) || failed;
+    failed = fails_gate(*analysis, options.gate, {path, change.value_or(kUnknown)}) || failed;
   }
   print_output("{}", text);
   return failed ? 1 : 0;

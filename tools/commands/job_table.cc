@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "sim/analysis/conclusions.h"
@@ -30,7 +31,7 @@ const Cause* largest_cause(const Analysis& analysis) {
 
 Metrics collect_summary_metrics(const traces::JobSummary& job) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  Metrics metrics{{"step_ns", static_cast<double>(job.step)},
+  Metrics metrics{{"step_ns", job.step ? static_cast<double>(*job.step) : kUnknown},
                   {"replay_error", job.replay_error},
                   {"slowdown", job.slowdown.value_or(kUnknown)}};
   const auto name_of = [](std::string_view cause) { return fmt::format("cause_{}_s", cause); };
@@ -59,9 +60,10 @@ const Condition* find_unknown(const std::vector<Condition>& gate, const Metrics&
   return nullptr;
 }
 
-double StepTrend::add(double step_ns) {
+std::optional<double> StepTrend::add(std::optional<double> step_ns) {
+  if (!step_ns) return {};
   if (!first_) first_ = step_ns;
-  return *first_ == 0 ? 0 : step_ns / *first_ - 1;
+  return *first_ == 0 ? 0 : *step_ns / *first_ - 1;
 }
 
 bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, const GatedJob& job) {
@@ -91,20 +93,23 @@ std::string write_job_header() {
          "trust,slowdown,cause,where,saves_ns,problem,step_ns_change\n";
 }
 
-std::string write_job_row(const std::string& job, const Analysis& analysis, double change) {
+std::string write_job_row(const std::string& job, const Analysis& analysis,
+                          std::optional<double> change) {
   const BubbleReport& report = analysis.shown.report;
   const traces::Iterations& iterations = analysis.iterations;
   const Cause* const cause = largest_cause(analysis);
+  const std::optional<Nanos> step = traces::find_known_step(iterations);
   return fmt::format(
-      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},,{:.6f}\n", traces::csv_field(job),
+      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},,{}\n", traces::csv_field(job),
       traces::csv_field(report.schedule), report.shape.ranks, report.shape.microbatches,
-      iterations.rows.size(), traces::compute_mean_step(iterations), report.makespan,
+      iterations.rows.size(), step ? fmt::format("{}", *step) : "", report.makespan,
       is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
       iterations.trust.replay_error, to_string(iterations.trust.verdict),
       iterations.slowdown ? fmt::format("{:.6f}", iterations.slowdown->slowdown) : "",
       cause == nullptr ? "" : traces::cause_code(cause->kind()),
       cause == nullptr ? "" : traces::csv_field(traces::phrase_cause(*cause).place),
-      cause == nullptr ? "" : fmt::format("{}", cause->saves), change);
+      cause == nullptr ? "" : fmt::format("{}", cause->saves),
+      change ? fmt::format("{:.6f}", *change) : "");
 }
 
 std::string write_log_row(const std::string& job, const traces::TimerLog& log,

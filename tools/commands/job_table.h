@@ -29,8 +29,9 @@ const Condition* find_unknown(const std::vector<Condition>& gate, const Metrics&
 /// The steps of jobs that are compared over time, such as the nights of a week.
 class StepTrend {
  public:
-  /// The change of a job's step since the first job, as a fraction: 0.05 is 5 % longer.
-  double add(double step_ns);
+  /// The change of a job's step since the first one that is known, as a fraction: 0.05 is 5 %
+  /// longer; nullopt if it is not known.
+  std::optional<double> add(std::optional<double> step_ns);
 
  private:
   std::optional<double> first_;
@@ -55,7 +56,8 @@ bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate)
 /// Fields are blank where nothing is known; a job that cannot be read has only a problem, and a log
 /// of timers only the time of an iteration and why there is no more.
 std::string write_job_header();
-std::string write_job_row(const std::string& job, const Analysis& analysis, double change);
+std::string write_job_row(const std::string& job, const Analysis& analysis,
+                          std::optional<double> change);
 std::string write_log_row(const std::string& job, const traces::TimerLog& log,
                           std::optional<double> change);
 std::string write_problem_row(const std::string& job, const std::string& problem);

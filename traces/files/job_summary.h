@@ -21,9 +21,9 @@ struct SavedCause {
 
 struct JobSummary {
   std::int64_t iterations = 1;
-  Nanos step = 0;           ///< the mean whole step
-  double replay_error = 0;  ///< a fraction
-  std::string verdict;      ///< "good", "limited", "none"
+  std::optional<Nanos> step = {};  ///< the mean whole step; empty: not known
+  double replay_error = 0;         ///< a fraction
+  std::string verdict;             ///< "good", "limited", "none"
   std::vector<std::string> why;
   bool lacks_replicas = false;                    ///< data-parallel replicas have no trace
   std::optional<std::vector<SavedCause>> causes;  ///< the largest first; empty: not known

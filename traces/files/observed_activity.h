@@ -32,6 +32,7 @@ struct ObservedActivity {
   bool runs_between_ops = false;           ///< its thread runs ops as well, one at a time
   bool has_microbatch = false;             ///< it states one
   bool may_lack_work = false;              ///< of a whole step: some may lie beyond this range
+  bool has_other_name = false;             ///< such a range, whose name does not speak of steps
 };
 
 /// One step as users experience it: on the slowest replica, with everything that runs before and
@@ -42,6 +43,11 @@ struct WholeStep {
   Nanos pipeline = 0;  ///< the makespan of the slowest replica's ops
   /// Work that runs while no op of the replica does, by name: the longest time on any rank.
   std::vector<std::pair<std::string, Nanos>> outside;
+  /// The longest range around all ops of it on a rank, if its name does not say what it is.
+  std::optional<std::pair<std::string, Nanos>> range = {};
+
+  /// Whether that range is so much longer that it may be the step: nothing says that it is.
+  bool may_be_longer() const { return range && range->second > whole + whole / 100; }
 };
 
 /// The activities around the ops, by step.

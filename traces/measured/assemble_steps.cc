@@ -138,6 +138,7 @@ struct Findings {
   std::optional<std::string> missing_neighbour = {};
   std::optional<std::string> empty_op = {};
   std::optional<std::string> short_ops = {};
+  std::vector<std::string> other_ranges = {};
   Corrections corrections = {};  ///< in all steps, also in those that are left out
 };
 
@@ -151,6 +152,7 @@ Remarks gather_remarks(Remarks remarks, const Findings& found,
   append(remarks.notes, found.left_out);
   add_sentence(remarks.notes, found.unrun_stage);
   append(remarks.notes, found.clocks);
+  append(remarks.doubts, found.other_ranges);
   add_sentence(remarks.doubts, found.large_shift);
   add_sentence(remarks.doubts, found.missing_neighbour);
   add_sentence(remarks.doubts, found.empty_op);
@@ -276,6 +278,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
       time_drafts(std::move(assembled), set_clocks(std::move(ordered.drafts), clocks), numbers);
   found.corrections.add(timed.corrections);
   found = with_times(std::move(found), timed.assembled.steps, placed);
+  found.other_ranges = describe_other_ranges(timed.assembled.whole_steps);
   timed.assembled.remarks = gather_remarks(std::move(placed.trace.remarks), found, missing_ranks);
   return std::move(timed.assembled);
 }

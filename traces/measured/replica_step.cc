@@ -18,6 +18,11 @@ OuterTime outer_time(const ObservedActivity& activity, TimeSpan pipeline) {
 }  // namespace
 
 void ReplicaStep::add(const ObservedActivity& activity) {
+  if (activity.has_other_name) {
+    const Nanos length = activity.end - activity.start;
+    if (!other_range_ || length > other_range_->second) other_range_ = {activity.name, length};
+    return;
+  }
   if (activity.is_whole_step && activity.may_lack_work) {
     longest_range_ = std::max(longest_range_, activity.end - activity.start);
     return;

@@ -42,6 +42,9 @@ class ReplicaStep {
   /// as long as its longest mark; but the host may leave its mark before the device has ended.
   Nanos whole() const;
 
+  /// The longest range around the ops whose name does not speak of steps.
+  const std::optional<std::pair<std::string, Nanos>>& other_range() const { return other_range_; }
+
   /// The time outside the ops by name, on the rank where it is longest; the longest first.
   std::vector<std::pair<std::string, Nanos>> outer_parts() const;
 
@@ -59,6 +62,7 @@ class ReplicaStep {
   std::optional<Nanos> marked_start_;
   std::optional<Nanos> longest_mark_;
   Nanos longest_range_ = 0;  ///< of those beyond which some work may lie
+  std::optional<std::pair<std::string, Nanos>> other_range_;
   std::map<std::string, std::map<std::int32_t, Nanos>> outside_;  ///< [name][recorder]
   std::map<std::int32_t, OuterTime> in_collectives_;              ///< [recorder]
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,9 +24,6 @@
 namespace bubblescope::traces {
 
 namespace {
-
-/// A longer range than what it holds, by 1 %, may hold more.
-constexpr Nanos kOfRange = 100;
 
 using Place = std::pair<std::int32_t, std::int32_t>;  // recorder, replica
 /// A step of a rank, from its first op to its last.
@@ -81,24 +77,6 @@ bool marks_steps(const std::string& name) {
   return parse_step_mark(name) || parse_step_mark(name + " 0");
 }
 
-/// Whether a range is longer than the ops of its step and the activities of its replica that it
-/// holds, on all ranks of the file.
-bool holds_more(const ObservedActivity& range, TimeSpan held,
-                const std::vector<ObservedActivity>& activities) {
-  for (const ObservedActivity& activity : activities)
-    if (activity.replica == range.replica && range.start <= activity.start &&
-        activity.end <= range.end)
-      widen(held, activity);
-  return range.end - range.start > held.length() + held.length() / kOfRange;
-}
-
-std::string describe(const std::string& name) {
-  return fmt::format(
-      "{} holds all ops of a step on its rank and lasts over 1 % longer than what it holds, so a "
-      "step may be longer than shown; say in `rules` that it is of kind step, or of kind ignore",
-      quote(name));
-}
-
 /// Slices that state a step and last over the ops of others: "async_save" on a thread of its own.
 std::optional<std::string> describe_beside_steps(const std::map<std::string, TimedName>& names) {
   if (names.empty()) return {};
@@ -121,11 +99,6 @@ ObservedTrace with_step_ranges(ObservedTrace trace, std::vector<ObservedActivity
     const Place place{range.recorder, range.replica};
     by_name[{place, without_digits(range.name)}].push_back(std::move(range));
   }
-  const auto of_file = find_extents(trace.ops, [](const ObservedOp& op) {
-    return std::optional(std::pair(op.replica, op.step));
-  });
-  std::map<std::string, std::string> doubts;  // by name without digits: an example
-  Ranges marks;
   std::map<std::string, TimedName> beside;
   for (auto& [key, ranges] : by_name) {
     const auto steps = extents.find(key.first);
@@ -140,26 +113,16 @@ ObservedTrace with_step_ranges(ObservedTrace trace, std::vector<ObservedActivity
     }
     const bool are_marks =
         marks_steps(ranges.front().name) && ranges.size() == steps->second.size();
-    if (are_marks) {
-      for (ObservedActivity& range : ranges) range.has_step = true;
-      marks.insert(marks.end(), ranges.begin(), ranges.end());
-      continue;
+    if (!are_marks && ranges.size() < 2) continue;
+    for (ObservedActivity& range : ranges) {
+      range.has_step = true;
+      range.has_other_name = !are_marks;
+      trace.activities.push_back(std::move(range));
     }
-    if (ranges.size() < 2 || doubts.contains(key.second)) continue;
-    const ObservedActivity& longest =
-        *std::max_element(ranges.begin(), ranges.end(),
-                          [](const ObservedActivity& left, const ObservedActivity& right) {
-                            return left.end - left.start < right.end - right.start;
-                          });
-    if (holds_more(longest, of_file.at({longest.replica, longest.step}), trace.activities))
-      doubts.emplace(key.second, longest.name);
   }
   std::erase_if(beside, [](const auto& name) { return name.second.time == 0; });
   if (std::optional<std::string> note = describe_beside_steps(beside))
     trace.remarks.notes.push_back(*std::move(note));
-  for (const auto& [_, name] : doubts) trace.remarks.doubts.push_back(describe(name));
-  trace.activities.insert(trace.activities.end(), std::make_move_iterator(marks.begin()),
-                          std::make_move_iterator(marks.end()));
   return trace;
 }
 

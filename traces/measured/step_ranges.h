@@ -12,9 +12,8 @@ namespace bubblescope::traces {
 
 /// Adds those of `around_ops`, slices of ranks that hold ops, of which each holds all ops of one
 /// step and of no other, if each step of a rank has one and their names mark steps. A step then
-/// takes at least as long. Of others, of which a rank must have several, adds a reservation where
-/// one is 1 % longer than what the file has in its step. Those that state a step and hold ops of
-/// several are named in a note. The ops have their steps.
+/// takes at least as long. Others, of which a rank must have several, show whether it may. Those
+/// that state a step and hold ops of several are named in a note. The ops have their steps.
 ObservedTrace with_step_ranges(ObservedTrace trace, std::vector<ObservedActivity> around_ops);
 
 }  // namespace bubblescope::traces

@@ -1,9 +1,16 @@
 // Finds the replica that a step waits for.
 #include "traces/measured/whole_steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
 #include <utility>
+
+#include "traces/files/quote.h"
+#include "traces/measured/activity_names.h"
 
 namespace bubblescope::traces {
 
@@ -34,10 +41,29 @@ std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& act
   for (const auto& [number, replicas] : group_replicas(pipelines, activities)) {
     const ReplicaStep& slowest = find_slowest(replicas);
     WholeStep step{number, 0, slowest.pipeline().length(), slowest.outer_parts()};
-    for (const auto& [_, replica] : replicas) step.whole = std::max(step.whole, replica.whole());
+    for (const auto& [_, replica] : replicas) {
+      step.whole = std::max(step.whole, replica.whole());
+      const std::optional<std::pair<std::string, Nanos>>& range = replica.other_range();
+      if (range && (!step.range || range->second > step.range->second)) step.range = range;
+    }
     found.push_back(std::move(step));
   }
   return found;
+}
+
+std::vector<std::string> describe_other_ranges(const std::vector<WholeStep>& steps) {
+  std::map<std::string, std::string> doubts;  // by name without digits
+  for (const WholeStep& step : steps)
+    if (step.may_be_longer())
+      doubts.emplace(
+          without_digits(step.range->first),
+          fmt::format("{} holds all ops of a step on its rank and lasts {}, over 1 % longer than "
+                      "all that the step is known to hold, so a step may be longer than shown; say "
+                      "in `rules` that it is of kind step, or of kind ignore",
+                      quote(step.range->first), to_text(step.range->second)));
+  std::vector<std::string> sentences;
+  for (auto& [_, doubt] : doubts) sentences.push_back(std::move(doubt));
+  return sentences;
 }
 
 }  // namespace bubblescope::traces

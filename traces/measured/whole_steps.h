@@ -2,6 +2,7 @@
 // pipeline's ops (gathering parameters, reducing gradients, the optimizer).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "traces/files/trace_format.h"
@@ -12,5 +13,8 @@ namespace bubblescope::traces {
 /// Returns one entry per step, in order.
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
                                         const PipelineExtents& pipelines);
+
+/// Names the ranges for which a step may be longer than what it is known to hold.
+std::vector<std::string> describe_other_ranges(const std::vector<WholeStep>& steps);
 
 }  // namespace bubblescope::traces

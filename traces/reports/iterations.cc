@@ -164,9 +164,10 @@ std::string slowdown_text(const Iterations& iterations) {
 }
 
 void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
-  json.line(1).member("step_ns", compute_mean_step(iterations)).key("steps").begin_array();
+  json.line(1).member_or_null("step_ns", find_known_step(iterations)).key("steps").begin_array();
   for (const WholeStep& step : iterations.whole_steps) {
-    json.begin_object().member("step", step.step).member("step_ns", step.whole);
+    json.begin_object().member("step", step.step).key("step_ns");
+    step.may_be_longer() ? json.null() : json.value(step.whole);
     json.member("pipeline_ns", step.pipeline).end_object();
   }
   json.end_array().line(1).key("between_steps_ns");
@@ -296,6 +297,12 @@ Nanos mean_rest(const std::vector<WholeStep>& steps) {
 
 }  // namespace
 
+std::optional<Nanos> find_known_step(const Iterations& iterations) {
+  for (const WholeStep& step : iterations.whole_steps)
+    if (step.may_be_longer()) return {};
+  return compute_mean_step(iterations);
+}
+
 std::string write_left_out_text(const Iterations& iterations) {
   std::string text;
   for (const std::string& sentence : iterations.left_out) text += sentence + "\n";
@@ -307,13 +314,14 @@ std::string write_whole_step_text(const Iterations& iterations) {
   const bool adds_detail = std::any_of(steps.begin(), steps.end(), [](const WholeStep& step) {
     return step.whole != step.pipeline;
   });
-  if (steps.empty() || (!adds_detail && !has_replicas(iterations))) return {};
+  const bool is_open = !find_known_step(iterations);
+  if (steps.empty() || (!adds_detail && !is_open && !has_replicas(iterations))) return {};
   Nanos pipeline = 0;
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(
-      "step         {}  whole{}: mean of {}\n"
+      "step         {}{}  whole{}: mean of {}\n"
       "pipeline     {}  of it, from the first op to the last",
-      format_time(compute_mean_step(iterations)),
+      is_open ? "at least " : "", format_time(compute_mean_step(iterations)),
       has_replicas(iterations) ? ", of the slowest replica" : "",
       counted(std::ssize(steps), "step"), format_time(pipeline / std::ssize(steps)));
   std::vector<std::string> parts;

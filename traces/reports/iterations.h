@@ -78,6 +78,9 @@ struct Iterations {
 /// The mean time of the whole steps, or of the makespans if there are no whole steps.
 Nanos compute_mean_step(const Iterations& iterations);
 
+/// The same; nullopt if nothing says whether a range around the ops of a step is the step.
+std::optional<Nanos> find_known_step(const Iterations& iterations);
+
 /// Whether steps were measured on several replicas of the pipeline.
 bool has_replicas(const Iterations& iterations);
 

@@ -12,7 +12,7 @@ namespace bubblescope::traces {
 JobSummary summarize_job(const Iterations& iterations) {
   JobSummary job;
   job.iterations = std::ssize(iterations.rows);
-  job.step = compute_mean_step(iterations);
+  job.step = find_known_step(iterations);
   job.replay_error = iterations.trust.replay_error;
   job.verdict = to_string(iterations.trust.verdict);
   job.why = iterations.trust.why;

@@ -48,7 +48,7 @@ std::optional<JsonNode> find_known(const JsonNode& node, const char* key) {
 }  // namespace
 
 void write_job_summary(JsonWriter& json, const JobSummary& job) {
-  json.begin_object().member("iterations", job.iterations).member("step_ns", job.step);
+  json.begin_object().member("iterations", job.iterations).member_or_null("step_ns", job.step);
   json.line(2).key("causes");
   if (job.causes) {
     json.begin_array();
@@ -79,7 +79,8 @@ void write_job_summary(JsonWriter& json, const JobSummary& job) {
 JobSummary read_job_summary(const JsonNode& node) {
   JobSummary job;
   job.iterations = node.at("iterations").integer(1, kMaxCount);
-  job.step = node.at("step_ns").integer(0, kMaxNanos);
+  if (const JsonNode step = node.at("step_ns"); !step.is_null())
+    job.step = step.integer(0, kMaxNanos);
   if (const auto causes = find_known(node, "causes")) job.causes = read_causes(*causes);
   if (const auto slowdown = find_known(node, "slowdown")) {
     job.slowdown = read_ratio(slowdown->at("S"));

@@ -150,9 +150,10 @@ class Analysis:
         return int(self.json["makespan_ns"])
 
     @property
-    def step(self) -> int:
-        """The mean time of whole steps, of the slowest replica."""
-        return int(self.json["step_ns"])
+    def step(self) -> int | None:
+        """The mean time of whole steps, of the slowest replica; None if ranges around the ops leave it open."""
+        step = self.json["step_ns"]
+        return None if step is None else int(step)
 
     @property
     def bubble(self) -> dict[str, Any] | None:

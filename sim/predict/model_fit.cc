@@ -13,28 +13,45 @@ Bytes peak_of(const PlacedModel& placed, const BubbleReport& report, std::size_t
   return report.ranks[rank].peak.bytes.value_or(placed.step.states[rank].total());
 }
 
-/// The bytes that smaller gradients save: 2 of 4 bytes per parameter, and a lean master weight 2 of
-/// Adam's 12.
-Bytes saved_by(Gradients gradients, const StateBytes& states) {
+/// Bytes per parameter.
+struct GradientBytes {
+  Bytes gradient = 0;
+  Bytes adam = 0;  ///< with the master weight
+};
+
+GradientBytes bytes_of(Gradients gradients) {
   switch (gradients) {
-    case Gradients::kFp32: return 0;
-    case Gradients::kBf16: return states.gradients / 2;
-    case Gradients::kLean: return states.gradients / 2 + states.optimizer / 6;
+    case Gradients::kFp32: return {4, 12};
+    case Gradients::kBf16: return {2, 12};
+    case Gradients::kLean: return {2, 10};
   }
-  return 0;
+  return {};
+}
+
+/// The bytes that a rank's states grow by with other gradients; below zero if they shrink.
+Bytes growth_of(const StateBytes& states, Gradients from, Gradients to) {
+  const GradientBytes now = bytes_of(from);
+  const GradientBytes then = bytes_of(to);
+  return states.gradients * (then.gradient - now.gradient) / now.gradient +
+         states.optimizer * (then.adam - now.adam) / now.adam;
 }
 
 }  // namespace
 
-ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
+ModelFit find_fit_with(Gradients gradients, const PlacedModel& placed, const BubbleReport& report) {
   const auto fit_of = [&](std::size_t rank) -> ModelFit {
-    const Bytes peak = peak_of(placed, report, rank);
+    const Bytes peak = peak_of(placed, report, rank) +
+                       growth_of(placed.step.states[rank], placed.on.parallel.gradients, gradients);
     return {rank, peak, placed.on.usable_memory(static_cast<std::int32_t>(rank)) - peak};
   };
   ModelFit fit = fit_of(0);
   for (std::size_t rank = 1; rank < report.ranks.size(); ++rank)
     if (const ModelFit next = fit_of(rank); next.head_room < fit.head_room) fit = next;
   return fit;
+}
+
+ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
+  return find_fit_with(placed.on.parallel.gradients, placed, report);
 }
 
 BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
@@ -49,13 +66,8 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report) {
   if (placed.on.parallel.gradients != Gradients::kFp32 || find_fit(placed, report).fits())
     return {};
-  for (const Gradients smaller : {Gradients::kBf16, Gradients::kLean}) {
-    bool fits = true;
-    for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
-      fits = peak_of(placed, report, rank) - saved_by(smaller, placed.step.states[rank]) <=
-             placed.on.usable_memory(static_cast<std::int32_t>(rank));
-    if (fits) return smaller;
-  }
+  for (const Gradients smaller : {Gradients::kBf16, Gradients::kLean})
+    if (find_fit_with(smaller, placed, report).fits()) return smaller;
   return {};
 }
 

@@ -57,20 +57,33 @@ bool has_token(const Tokens& tokens, std::string_view wanted) {
   return std::find(tokens.begin(), tokens.end(), wanted) != tokens.end();
 }
 
+/// Whether a candidate with a number has only words that were wanted, too: "nvidia h100 80gb hbm3"
+/// is "h100", and no other device whose name has more letters in common.
+bool is_named_within(const Tokens& wanted, const Tokens& candidate) {
+  const auto has_digit = [](std::string_view token) {
+    return token.find_first_of("0123456789") != token.npos;
+  };
+  return wanted.size() > candidate.size() &&
+         std::any_of(candidate.begin(), candidate.end(), has_digit) &&
+         std::all_of(candidate.begin(), candidate.end(),
+                     [&](std::string_view token) { return has_token(wanted, token); });
+}
+
 /// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
-/// if it is too far. Typos are nearest, and names with more words behind it as near as one; then
-/// other names that start with it, names with the same words or initials, names that contain it,
-/// and names that share half of its letters.
+/// if it is too far. Typos are nearest, and names with more words behind it, or with fewer, as near
+/// as one; then other names that start with it, names with the same words or initials, names that
+/// contain it, and names that share half of its letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
     return 1;
+  const Tokens words = tokens_of(wanted);
+  const Tokens others = tokens_of(candidate);
+  if (is_named_within(words, others)) return 1;
   const std::size_t edits = edit_distance(wanted, candidate);
   if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size()) return edits;
   if (wanted.size() >= 2 && candidate.starts_with(wanted)) return kTier;
-  const Tokens words = tokens_of(wanted);
-  const Tokens others = tokens_of(candidate);
   const bool abbreviates = words.size() == 1 && initials_of(others) == wanted && wanted.size() > 1;
   const bool is_abbreviated = words.size() > 1 && has_token(others, initials_of(words));
   if (abbreviates || is_abbreviated || (wanted.size() > 2 && begin_tokens(words, others)))

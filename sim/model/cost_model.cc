@@ -7,6 +7,7 @@
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {
 
@@ -79,6 +80,15 @@ bool covers(const CostModel& costs, const Op& op, std::int64_t stages) {
                 "; give one for every micro-batch and slice");
   throw Error("stage " + std::to_string(op.stage) + " has no cost (" +
               std::to_string(costs.stages.size()) + " stages have); add it to /stages");
+}
+
+[[noreturn]] void refuse_short_pair(const Program& program, const std::vector<Nanos>& durations) {
+  const auto second =
+      std::find_if(durations.begin(), durations.end(), [](Nanos duration) { return duration < 0; });
+  const Instruction& instruction = program.instructions[second - durations.begin()];
+  throw Error("the overlapped pair that ends with " + to_string(instruction.op) + " on rank " +
+              std::to_string(instruction.rank) + " is " + to_text(-*second) +
+              " shorter than its forward; give a longer 'overlapped_pair' in the cost file");
 }
 
 /// The time of a stage that several ranks share, as if one rank ran all of it.
@@ -228,10 +238,7 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs) {
     sum.add(duration);
     *next++ = duration;
   }
-  if (sum.shortest() < 0)
-    throw Error(
-        "an overlapped pair is shorter than its forward; give a longer 'overlapped_pair' in the "
-        "cost file");
+  if (sum.shortest() < 0) refuse_short_pair(program, durations);
   sum.expect_in_range();
   if (costs.parts.has_pairs) {
     price_pairs(program, costs.parts, durations);

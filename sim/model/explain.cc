@@ -135,17 +135,34 @@ std::string attention_text(const ModelOnDevices& on) {
          " times the FLOPs of F (flash_backward), is all in I";
 }
 
+/// When new or sharded weights are gathered; empty where every rank updates all of them.
+std::string gathering_text(const ModelOnDevices& on) {
+  const std::int32_t zero_stage = on.parallel.zero_stage;
+  if (zero_stage == 0) return "";
+  if (zero_stage >= 3) return "weights are gathered beside every F, and again beside I; ";
+  return on.assumptions.gradients_exposed < 1
+             ? "new weights are gathered while the first forward runs, with as much exposed; "
+             : "new weights are gathered before the first forward; ";
+}
+
 std::string gradients_text(const ModelOnDevices& on) {
   std::string text = on.parallel.gradients == Gradients::kFp32 ? "gradients: reduced in 32 bits "
                                                                : "gradients: reduced in 16 bits ";
-  text += on.parallel.zero_stage >= 2 && !on.parallel.whole_gradients
-              ? "beside every micro-batch's backward"
-              : "while the last micro-batch's backward runs";
+  const bool in_every_backward = on.parallel.zero_stage >= 2 && !on.parallel.whole_gradients;
+  const double exposed = on.assumptions.gradients_exposed;
+  if (in_every_backward)
+    text += "beside every micro-batch's backward";
+  else
+    text += exposed < 1 ? "while the last micro-batch's backward runs"
+                        : "after the last micro-batch's backward, all of it exposed "
+                          "(gradients_exposed 1)";
   text += " (whole_gradients: 1 where they are whole until then, from ZeRO stage 2 on); ";
-  text += "the rest, at least " + number(100 * on.assumptions.gradients_exposed) +
-          " %, is exposed (gradients_exposed); ";
-  text += on.parallel.zero_stage >= 3 ? "weights are gathered beside every F, and again beside I; "
-                                      : "new weights are gathered while the first forward runs; ";
+  if (in_every_backward)
+    text +=
+        "the rest, at least 6.25 %, is exposed (gradients_exposed: that part at a step's end); ";
+  else if (exposed < 1)
+    text += "the rest, at least " + number(100 * exposed) + " %, is exposed (gradients_exposed); ";
+  text += gathering_text(on);
   text += "those of micro-batches are accumulated by the GEMMs of W";
   if (LayerTimer(on).adds_to_32_bits())
     text += ", which moves " + number(on.assumptions.gradient_bytes) +
@@ -335,8 +352,10 @@ std::string layers_text(const SplitTrials& trials) {
            " splits: " + to_text(trials.shortest) + ", the balanced split " +
            to_text(trials.balanced);
   return "layers: balanced, " + to_text(trials.balanced) +
-         (trials.count > 1 ? "; " + others + " other splits take as long or longer, or do not fit"
-                           : "; no other split was tried");
+         (trials.count == 1 ? "; no other split was tried"
+          : trials.count == 2
+              ? "; one other split takes as long or longer, or does not fit"
+              : "; " + others + " other splits take as long or longer, or do not fit");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "sim/model/transformer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace bubblescope::inline sim {
 
@@ -96,8 +97,8 @@ double estimate_attended_share(const Transformer& model, std::int64_t sequence, 
 
 std::vector<std::string> find_faults(const Transformer& model) {
   std::vector<std::string> faults;
-  const auto expect = [&](bool sound, const char* fault) {
-    if (!sound) faults.emplace_back(fault);
+  const auto expect = [&](bool sound, std::string fault) {
+    if (!sound) faults.push_back(std::move(fault));
   };
   constexpr std::int64_t kMaxSize = std::int64_t{1} << 24;
   for (const std::int64_t size :
@@ -112,7 +113,8 @@ std::vector<std::string> find_faults(const Transformer& model) {
     const Experts& experts = *model.experts;
     expect(experts.count >= 1 && experts.count <= 65'536, "the experts must be 1 to 65536");
     expect(experts.per_token >= 1 && experts.per_token <= experts.count,
-           "a token visits at least one expert and at most all");
+           "a token visits at least one expert and at most all, not " +
+               std::to_string(experts.per_token) + " of " + std::to_string(experts.count));
     expect(experts.every >= 1 && experts.every <= kMaxSize,
            "the step from one layer with experts to the next must be at least 1");
     expect(experts.feed_forward >= 1 && experts.feed_forward <= kMaxSize,

@@ -15,29 +15,31 @@ Bytes peak_of(const PlacedModel& placed, const BubbleReport& report, std::size_t
   return report.ranks[rank].peak.bytes.value_or(placed.step.states[rank].total());
 }
 
-/// The bytes that smaller gradients save, of those of 32 bits.
-Bytes saved_by(Gradients gradients, const PlacedModel& placed, std::size_t rank) {
-  Parallelism smaller = placed.on.parallel;
-  const ParameterBytes full = count_state_bytes(smaller);
-  smaller.gradients = gradients;
-  const ParameterBytes left = count_state_bytes(smaller);
-  const StateBytes& states = placed.step.states[rank];
-  return std::llround(static_cast<double>(states.gradients) * (1 - left.gradient / full.gradient) +
-                      static_cast<double>(states.optimizer) *
-                          (1 - left.optimizer / full.optimizer));
+/// The bytes that a rank's states grow by with other gradients; below zero if they shrink.
+Bytes growth_of(const StateBytes& states, Parallelism parallel, Gradients gradients) {
+  const ParameterBytes now = count_state_bytes(parallel);
+  parallel.gradients = gradients;
+  const ParameterBytes then = count_state_bytes(parallel);
+  return std::llround(static_cast<double>(states.gradients) * (then.gradient / now.gradient - 1) +
+                      static_cast<double>(states.optimizer) * (then.optimizer / now.optimizer - 1));
 }
 
 }  // namespace
 
-ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
+ModelFit find_fit_with(Gradients gradients, const PlacedModel& placed, const BubbleReport& report) {
   const auto fit_of = [&](std::size_t rank) -> ModelFit {
-    const Bytes peak = peak_of(placed, report, rank);
+    const Bytes peak = peak_of(placed, report, rank) +
+                       growth_of(placed.step.states[rank], placed.on.parallel, gradients);
     return {rank, peak, placed.on.usable_memory(static_cast<std::int32_t>(rank)) - peak};
   };
   ModelFit fit = fit_of(0);
   for (std::size_t rank = 1; rank < report.ranks.size(); ++rank)
     if (const ModelFit next = fit_of(rank); next.head_room < fit.head_room) fit = next;
   return fit;
+}
+
+ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report) {
+  return find_fit_with(placed.on.parallel.gradients, placed, report);
 }
 
 BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
@@ -52,13 +54,8 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report) {
   if (placed.on.parallel.gradients != Gradients::kFp32 || find_fit(placed, report).fits())
     return {};
-  for (const Gradients smaller : kTriedGradients) {
-    bool fits = true;
-    for (std::size_t rank = 0; rank < report.ranks.size() && fits; ++rank)
-      fits = peak_of(placed, report, rank) - saved_by(smaller, placed, rank) <=
-             placed.on.usable_memory(static_cast<std::int32_t>(rank));
-    if (fits) return smaller;
-  }
+  for (const Gradients smaller : kTriedGradients)
+    if (find_fit_with(smaller, placed, report).fits()) return smaller;
   return {};
 }
 

@@ -51,12 +51,19 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
        "(Hugging Face)), '--fp8' (here it is '--precision fp8'), '--lr' ('bubblescope "
        "simulate --help' shows"},
       {"simulate 1f1b --pp 4 -m 8 --a --b1 --c --d --e --f1 --h1", 2,
-       "no flag is called '--a', '--b1', '--c', '--d', '--e', '--f1' and 1 more ("},
+       "no flag is called '--a', '--b1', '--c', '--d', '--e', '--f1', '--h1' ("},
       {"simulate 1f1b --pp 4 -m 8 --validation.seq_len 2048", 2,
        "no flag is called '--validation.seq_len' ('bubblescope"},
-      {"simulate 1f1b --pp 4 -m 8 --bf16=true", 2, "no flag is called '--bf16'"},
+      {"simulate 1f1b --pp 4 -m 8 --bf16=maybe", 2, "no flag is called '--bf16'"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,
        "no runtime is called 'ddp'; plain PyTorch is closest to 'fsdp', with '--zero 0'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime mindspeed", 2,
+       "MindSpeed runs Megatron-LM, which is 'megatron'"},
+      {"simulate 1f1b --pp 1 -m 8 --model meta-llama/Llama-3.1-70B-Instruct", 2,
+       "no model and no file is called 'meta-llama/Llama-3.1-70B-Instruct'; did you mean "
+       "'llama3.1-70b'?"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --data_parallel_shard_degree 8", 2,
+       "here it is '--dp', or '--shard-size' beside data_parallel_replicate_degree"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };

@@ -192,6 +192,34 @@ def check_runtimes(binary):
         assert (f'--runtime {framework} plans for {framework}' in said) == warns, (framework, runtime, said)
 
 
+def check_read_back(binary):
+    """`simulate` reads every flag that a plan writes for Megatron-LM, and predicts its step where the layers are written, too."""
+    names = [runtime['name'] for runtime in json.loads(run(binary, 'list', 'runtimes', '--format', 'json'))]
+    assert 'megatron' in names and 'nemo' in names, names
+    words_seen = set()
+    equal = 0
+    for runtime in names:
+        for devices in (['--gpus', '16'], ['--gpus', '64', '--shard-size', '4']):
+            shared = ['--model', 'llama3-8b', '--gpu', 'h100', '--runtime', runtime, '--profile', 'megatron']
+            plan = ['plan', *shared, *devices, *'--global-batch-size 64 --tp 2 --pp 4 --micro-batch-size 1'.split(),
+                    '--recompute', 'none,full', '--format']
+            plans = json.loads(run(binary, *plan, 'json'))['plans']
+            for comment, content in configurations(run(binary, *plan, 'megatron', '--top', '100')):
+                schedule, _, _, number, _ = COMMENT.fullmatch(comment).groups()
+                planned = plans[int(number) - 1]
+                arguments = read_arguments(content)
+                words_seen |= set(arguments)
+                again = json.loads(run(binary, 'simulate', schedule, *shlex.split(content), *shared, f'--dp={planned["dp"]}',
+                                       '--bf16', '--format', 'json'))
+                has_layers = 'decoder-first-pipeline-num-layers' in arguments or 'pipeline-model-parallel-layout' in arguments
+                # Megatron-LM has no flag for what PyTorch shards by default.
+                if has_layers and runtime.startswith(('megatron', 'nemo', 'deepspeed')) and runtime != 'nemo-automodel':
+                    assert again['makespan_ns'] == planned['step_ns'], (runtime, content)
+                    equal += 1
+    assert {'tp-comm-overlap', 'num-distributed-optimizer-instances'} <= words_seen, words_seen
+    assert equal > 5, equal
+
+
 def main(binary):
     count = 0
     for model, flags in MODELS:
@@ -202,6 +230,7 @@ def main(binary):
     check_partitions(binary)
     check_refusals(binary)
     check_runtimes(binary)
+    check_read_back(binary)
     print(f'{count} configurations of plans give their plans back')
 
 

@@ -13,10 +13,14 @@ namespace {
 
 const std::string kStep = "simulate 1f1b --model llama3-70b --pp 8 --tp 8 -m 16 --dp 2 ";
 
-void expect_refusal(const std::string& arguments, const std::string& says) {
+void expect_says(const std::string& arguments, int status, const std::string& says) {
   const CommandOutcome outcome = run_with_messages(arguments);
-  EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.output;
+  EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
   EXPECT_NE(outcome.output.find(says), std::string::npos) << arguments << "\n" << outcome.output;
+}
+
+void expect_refusal(const std::string& arguments, const std::string& says) {
+  expect_says(arguments, 2, says);
 }
 
 /// Expects that a step with the first flags is the step with the second.
@@ -73,13 +77,75 @@ TEST(FrameworkFlags, OfEightBitGemmsStandBesideTheSixteenBitsOfWeights) {
 TEST(FrameworkFlags, TakeModulesBetweenBlanks) {
   const std::string selective = "--recompute-granularity selective --recompute-modules ";
   expect_same_step(selective + "mlp layernorm --zero 1", selective + "mlp,layernorm --zero 1");
-  EXPECT_EQ(run_command("simulate --recompute-modules mlp layernorm 1f1b --pp 4 -m 8 --model "
-                        "llama3-8b")
-                .output,
-            run_command("simulate 1f1b --recompute-modules mlp,layernorm --pp 4 -m 8 --model "
-                        "llama3-8b")
-                .output);
+  const std::string step = " --recompute selective --pp 4 -m 8 --model llama3-8b";
+  EXPECT_EQ(run_command("simulate --recompute-modules mlp layernorm 1f1b" + step).output,
+            run_command("simulate 1f1b --recompute-modules mlp,layernorm" + step).output);
   expect_refusal(kStep + selective + "mlp layers", "one word too many: 'layers'");
+}
+
+// Megatron-LM looks at them only where there is a granularity (transformer_config.py).
+TEST(FrameworkFlags, OfRecomputationNeedAGranularity) {
+  for (const char* flags : {"--recompute-method uniform --recompute-num-layers 1",
+                            "--recompute-num-layers 1", "--recompute-method uniform"})
+    expect_refusal(kStep + flags, "and none are without that; give it as well");
+  expect_refusal(kStep + "--recompute-modules core_attn",
+                 "and nothing is without that; give it as well");
+}
+
+// Transformers' flags have values, as the keys of configurations in yaml have.
+TEST(FrameworkFlags, MayBeGivenAsTrueOrFalse) {
+  expect_same_step("--bf16 True --sequence_parallel true --use-distributed-optimizer=true", "");
+  expect_same_step("--fp16 False --bf16=true --overlap-param-gather false", "");
+  expect_same_step("--sequence_parallel false", "--no-sequence-parallel");
+  expect_same_step("--use_flash_attn False", "--save-scores");
+  expect_same_step("--overlap-grad-reduce false", "--grad-reduction serial");
+  expect_same_step("--use-distributed-optimizer=False", "--zero 0");
+  expect_refusal(kStep + "--sequence-parallel false --sequence_parallel",
+                 "--sequence-parallel false and --sequence_parallel contradict each other");
+}
+
+TEST(FrameworkFlags, DivideDataRanksIntoGroups) {
+  const std::string step = "--cp 2 --use-distributed-optimizer ";
+  expect_same_step(step + "--num-distributed-optimizer-instances 2", step + "--shard-size 2");
+  expect_same_step(step + "--num-distributed-optimizer-instances 1", step);
+  expect_refusal(kStep + "--num-distributed-optimizer-instances 3",
+                 "--num-distributed-optimizer-instances 3 does not divide --dp times --cp (2)");
+  expect_refusal(kStep + "--num-distributed-optimizer-instances 2 --shard-size 2",
+                 "contradict each other");
+}
+
+TEST(FrameworkFlags, OfTensorOverlapNeedARuntimeThatHasIt) {
+  expect_same_step("--runtime nemo --tp-comm-overlap", "--runtime nemo");
+  expect_same_step("--tp-comm-overlap --tensor-exposed 0.5", "--tensor-exposed 0.5");
+  expect_refusal(kStep + "--tp-comm-overlap",
+                 "--tp-comm-overlap: --runtime megatron hides none of the tensor ranks'");
+}
+
+// One run names all that a script has to lose.
+TEST(FrameworkFlags, ThatAreUnknownAreAllNamed) {
+  std::string flags = "--optimizer adam --save checkpoints/ --main-grads-dtype bf16 ";
+  for (const char* const name : {"a", "b", "c", "d", "e", "f", "g"})
+    flags.append("--unknown-").append(name).append(" 1 ");
+  const CommandOutcome outcome = run_with_messages(kStep + flags);
+  EXPECT_EQ(outcome.status, 2);
+  for (const char* const says :
+       {"--optimizer adam: here", "--save checkpoints/: here", "'--unknown-a'", "'--unknown-g'",
+        "'--main-grads-dtype' (here it is '--gradients')"})
+    EXPECT_NE(outcome.output.find(says), std::string::npos) << says << "\n" << outcome.output;
+  expect_refusal(kStep + "--moe-enable-deepep --activation_checkpoint.mode full",
+                 "'--activation_checkpoint.mode' (here it is '--recompute')");
+  expect_refusal("plan --model llama3-8b --gpus 8 --recompute-modules mlp",
+                 "here '--recompute modules' chooses them");
+}
+
+TEST(FrameworkFlags, WithoutAModelAreNamedAsGiven) {
+  const std::string step = "simulate 1f1b --pp 4 -m 8 ";
+  for (const char* const flag : {"--bf16", "--use-distributed-optimizer", "--sequence-parallel",
+                                 "--tensor_model_parallel_size=2", "--keep-scores"}) {
+    const std::string name =
+        std::string(flag) == "--keep-scores" ? "--save-scores" : std::string(flag);
+    expect_says(step + flag, 0, name.substr(0, name.find('=')) + " changes nothing without");
+  }
 }
 
 TEST(FrameworkFlags, OfOtherMeaningAreNotMisread) {
@@ -123,9 +189,7 @@ TEST(FrameworkFlags, GiveTheEndsTheirLayers) {
 
 TEST(FrameworkFlags, OfEndsAreRefusedWhereTheyDivideNoLayers) {
   const auto expect_problem = [](const std::string& arguments, const std::string& says) {
-    const CommandOutcome outcome = run_with_messages(arguments);
-    EXPECT_EQ(outcome.status, 1) << arguments << "\n" << outcome.output;
-    EXPECT_NE(outcome.output.find(says), std::string::npos) << outcome.output;
+    expect_says(arguments, 1, says);
   };
   expect_problem(kStep + "--first-layers 9",
                  "71 layers do not divide evenly into the 7 inner stages; choose other "
@@ -154,25 +218,84 @@ TEST(FrameworkFlags, OfMegatronSayWhatIsAssumedWithoutThem) {
   const std::string model =
       "simulate 1f1b --model llama3-70b -m 16 --pipeline-model-parallel-size 8 ";
   const std::string note = "bubblescope: assumed, though Megatron-LM has ";
-  EXPECT_EQ(messages_of(model).rfind(note + "it off unless given: --bf16\n", 0), 0U);
-  EXPECT_EQ(messages_of(model + "--tensor-model-parallel-size 8 --dp 2 --bf16")
-                .rfind(note + "them off unless given: "
-                              "--sequence-parallel (off with --no-sequence-parallel), "
-                              "--use-distributed-optimizer (off with --zero 0), "
-                              "--overlap-grad-reduce (off with --grad-reduction serial)\n",
-                       0),
-            0U);
+  const auto expect_assumed = [&](const std::string& flags, const std::string& says) {
+    EXPECT_NE(messages_of(model + flags).find(note + says + "\n"), std::string::npos)
+        << messages_of(model + flags);
+  };
+  expect_assumed("", "it off unless given: --bf16");
+  expect_assumed("--tensor-model-parallel-size 8 --dp 2 --bf16",
+                 "them off unless given: "
+                 "--sequence-parallel (off with --no-sequence-parallel), "
+                 "--use-distributed-optimizer (off with --zero 0), --overlap-grad-reduce and "
+                 "--overlap-param-gather (off with --grad-reduction serial)");
+  expect_assumed("--dp 2 --bf16 --use-distributed-optimizer --overlap-grad-reduce",
+                 "it off unless given: --overlap-param-gather (off with --grad-reduction serial)");
   const std::string layers = "bubblescope: layers are divided by their times, while Megatron-LM";
   EXPECT_NE(messages_of(model).find(layers), std::string::npos);
   EXPECT_EQ(messages_of(model + "--first-layers 10").find(layers), std::string::npos);
   // All are given, or the command line is not in Megatron-LM's words.
   for (const char* flags :
        {"--tensor-model-parallel-size 8 --dp 2 --bf16 --sequence-parallel --overlap-grad-reduce "
-        "--use-distributed-optimizer",
+        "--overlap-param-gather --use-distributed-optimizer",
         "--tp 8 --dp 2 --precision fp8 --no-sequence-parallel --zero 0 --grad-reduction serial"})
     EXPECT_EQ(messages_of(model + flags).find(note), std::string::npos) << flags;
   EXPECT_EQ(messages_of("simulate 1f1b --model llama3-70b -m 16 --pp 8 --tp 8").find(note),
             std::string::npos);
+}
+
+// A note of an overlap is right where the step takes longer without it, and only there.
+TEST(FrameworkFlags, OfMegatronAssumeNoOverlapThatARuntimeLacks) {
+  const std::string step =
+      "1f1b --model llama3-8b --gpu a100 --dp 8 --tensor-model-parallel-size 2 "
+      "--pipeline-model-parallel-size 4 --micro-batch-size 1 --global-batch-size 64 --bf16 "
+      "--sequence-parallel --runtime ";
+  for (const char* const runtime :
+       {"megatron", "megatron-2021", "nemo", "deepspeed", "megatron --zero 2",
+        "megatron --zero 2 --fsdp", "megatron --zero 1 --fsdp", "megatron --zero 0 --fsdp",
+        "fsdp --zero 3"}) {
+    const std::string command = "simulate " + step + runtime;
+    const bool is_noted =
+        messages_of(command).find("(off with --grad-reduction serial)") != std::string::npos;
+    const bool is_hidden = read_report(command)["makespan_ns"] <
+                           read_report(command + " --grad-reduction serial")["makespan_ns"];
+    EXPECT_EQ(is_noted, is_hidden) << runtime;
+    const bool is_idle = messages_of(command + " --grad-reduction serial")
+                             .find("--grad-reduction changes nothing") != std::string::npos;
+    EXPECT_NE(is_idle, is_hidden) << runtime;
+  }
+  // The step of a search ends with its gradients.
+  EXPECT_EQ(messages_of("search --pp 2 -m 2 --effort 1000 --model llama3-8b --dp 2 "
+                        "--tensor-model-parallel-size 2")
+                .find("--grad-reduction serial"),
+            std::string::npos);
+}
+
+// With bf16 Megatron-LM adds up gradients in 32 bits, with fp16 in 16, unless it is told otherwise
+// (arguments.py).
+TEST(FrameworkFlags, OfMegatronSayWhatItsGradientsNeed) {
+  const std::string job =
+      "simulate 1f1b --model gpt3-175b --gpu a100-40 --dp 1 --tensor-model-parallel-size 4 "
+      "--pipeline-model-parallel-size 48 --micro-batch-size 1 --global-batch-size 1536 "
+      "--sequence-parallel --layout 'E(tt|)*47ttL' ";
+  const std::string asked = messages_of(job + "--bf16 --gradients fp32");
+  const std::string::size_type end = asked.find(" too much");
+  ASSERT_NE(end, std::string::npos) << asked;
+  const std::string::size_type begin = asked.rfind(", ", end) + 2;
+  const std::string lacks = "lacks " + asked.substr(begin, end - begin);
+  const std::string said = messages_of(job + "--bf16");
+  EXPECT_NE(said.find("Megatron-LM has 32-bit gradients unless --grad-reduce-in-bf16 is given"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find(lacks), std::string::npos) << lacks << "\n" << said;
+  for (const char* const flags :
+       {"--bf16 --grad-reduce-in-bf16", "--fp16", "--bf16 --gradients bf16",
+        "--bf16 --accumulate-allreduce-grads-in-fp32"})
+    EXPECT_EQ(messages_of(job + flags).find("Megatron-LM has "), std::string::npos) << flags;
+  const std::string small =
+      "simulate 1f1b --model llama3-8b --pipeline-model-parallel-size 4 -m 8 ";
+  EXPECT_NE(messages_of(small + "--fp16").find("Megatron-LM has 16-bit gradients with --fp16"),
+            std::string::npos);
+  EXPECT_EQ(messages_of(small + "--bf16").find("-bit gradients"), std::string::npos);
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ TEST_F(ScheduleFiles, ThatHangInEveryModeFail) {
       save("late.csv", "0F0,0RECV_B0,0B0,0SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
   expect_says("check " + file, 1, "late: legal order, but its messages HANG in every mode");
   expect_says("check " + file + " --format json", 1, "\"hangs_in_every_mode\":true");
+  expect_says("check " + file + " --format json", 1, "\"legal\":false");
+  expect_says("check " + file + " --format json", 1,
+              "\"message\":\"its messages hang in every mode that posts them: with ");
   expect_says("check " + file + " --suggest", 1,
               "rank 0: post 0SEND_F0 directly after 0F0, not after 0B0");
 }

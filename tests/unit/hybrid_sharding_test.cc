@@ -132,6 +132,14 @@ TEST(Sharding, TakesAsLongAsItsNetworkWhereThatIsTheSlowest) {
   }
 }
 
+// Without ZeRO nothing is sharded, so that there are no groups that could hold copies.
+TEST(HybridSharding, NeedsStatesThatAreSharded) {
+  ModelOnDevices on = sharded(64, 0);
+  const Nanos whole = estimate_update_cost(on, {1e9, 0}, {}, {1}).reduce_grad;
+  on.parallel.shard_ranks = 8;
+  EXPECT_EQ(estimate_update_cost(on, {1e9, 0}, {}, {1}).reduce_grad, whole);
+}
+
 TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
   ModelOnDevices on = sharded(12, 3);
   on.parallel.shard_ranks = 8;

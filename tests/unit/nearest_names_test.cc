@@ -39,6 +39,16 @@ TEST(NearestNames, KnowWordsThatAreCutShort) {
   EXPECT_EQ(nearest_names("torch", {"pytorch", "megatron"}), Names{"pytorch"});
 }
 
+// One digit makes another device of a name.
+TEST(NearestNames, AreThoseAmongTheWordsBeforeThoseWithLikeLetters) {
+  const Names devices{"a100", "a100-sxm4-80gb", "b200", "h100", "h200-141gb", "v100"};
+  EXPECT_EQ(nearest_names("H100-SXM5-80GB", devices), Names{"h100"});
+  EXPECT_EQ(nearest_names("b200-192gb", devices), Names{"b200"});
+  EXPECT_EQ(nearest_names("Tesla V100-SXM2-32GB", devices), Names{"v100"});
+  EXPECT_EQ(nearest_names("NVIDIA H100 80GB HBM3", devices), Names{"h100"});
+  EXPECT_EQ(nearest_names("--optimizer-cpu-offload", {"--optimizer", "--offload"}), Names{});
+}
+
 TEST(NearestNames, AreNoneWhereNothingIsNear) {
   EXPECT_EQ(nearest_names("quux", kSchedules), Names{});
   EXPECT_EQ(nearest_names("x", kSchedules), Names{});

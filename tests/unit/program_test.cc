@@ -172,5 +172,13 @@ TEST(ProgramDigest, DiffersForEveryField) {
   EXPECT_EQ(digests.size(), 1 + changes.size());
 }
 
+TEST(Deadlocks, NameTheFirstSliceBesideOthers) {
+  const Op first{0, 0, 0, OpKind::kForward};
+  const Op second{0, 0, 1, OpKind::kForward};
+  const Op whole{1, 0, 0, OpKind::kBackward};
+  EXPECT_EQ(to_string(Deadlock{{0, second, 0, first}}), "rank 0 at 0F0.1 waits for 0F0.0");
+  EXPECT_EQ(to_string(Deadlock{{0, first, 1, whole}}), "rank 0 at 0F0 waits for 1B0 of rank 1");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

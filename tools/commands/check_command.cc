@@ -81,6 +81,20 @@ struct CheckVerdict {
              return verdict.deadlock || verdict.mode == P2pMode::kDataflow;
            });
   }
+  /// Those of the order, and that its messages hang.
+  Problems all_problems() const {
+    Problems all = problems;
+    const auto hung = std::find_if(modes.begin(), modes.end(), [](const ModeVerdict& verdict) {
+      return verdict.mode != P2pMode::kDataflow;
+    });
+    if (legal() && hangs() && hung != modes.end())
+      all.push_back({{},
+                     {},
+                     "its messages hang in every mode that posts them: with " +
+                         std::string(name_of(kP2pModes, hung->mode)) + ", " +
+                         to_string(*hung->deadlock)});
+    return all;
+  }
   bool deadlocks_in(P2pMode mode) const {
     return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
       return verdict.mode == mode && verdict.deadlock;
@@ -188,8 +202,9 @@ void write_deadlocks(traces::JsonWriter& json, const std::vector<ModeVerdict>& m
 void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict,
                    const LowerOptions& options) {
   json.begin_object().member("format", "bubblescope-check/1").member("schedule", verdict.name);
-  json.member("legal", verdict.legal()).member("forward_only", verdict.forward_only);
-  write_problems(json, "problems", verdict.problems);
+  const Problems problems = verdict.all_problems();
+  json.member("legal", problems.empty()).member("forward_only", verdict.forward_only);
+  write_problems(json, "problems", problems);
   write_deadlocks(json, verdict.modes);
   json.member("eager_slots_checked", options.eager_slots);
   json.member_or_null("eager_slots_needed", verdict.eager_slots);

@@ -25,6 +25,7 @@
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
+#include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/model_report.h"
@@ -84,16 +85,20 @@ std::string serving_text(const std::vector<ComparedRow>& rows) {
   return text;
 }
 
-/// Prints the assumptions, which all rows share, and the schedules whose memory is too small.
-void report_models_notes(const std::vector<ComparedRow>& rows, bool explain) {
+/// Prints the assumptions, which all rows share, and the schedules whose memory is too small, or
+/// would be with Megatron-LM's gradients.
+void report_models_notes(const std::vector<ComparedRow>& rows, const ModelOptions& options) {
+  bool explain = options.explain;
   bool first = true;
   for (const ComparedRow& row : rows) {
     if (!row.step || !row.step->models.placed) continue;
     const PlacedModel& placed = *row.step->models.placed;
     if (std::exchange(explain, false)) print_assumptions(placed.on);
     if (std::exchange(first, false)) note_heads(placed.on);
-    const std::string warning = describe_memory_problem(placed, row.step->report);
-    if (!warning.empty()) print_message("bubblescope: {}: {}\n", row.name, warning);
+    for (const std::string& warning :
+         {describe_assumed_gradients(options.unstated, placed, row.step->report),
+          describe_memory_problem(placed, row.step->report)})
+      if (!warning.empty()) print_message("bubblescope: {}: {}\n", row.name, warning);
   }
 }
 
@@ -340,7 +345,6 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
     throw Error("--results is written while schedules run; add --backend");
   expect_folder(output.results);
   warn_without_model(app, options.predict.model);
-  note_unstated_defaults(app, options.predict);
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_sizes_once(options.shapes, options.predict.shape);
@@ -372,6 +376,7 @@ int run_compare(const Arguments& arguments) {
   if (terminal.fit && !options.wide) output.columns = terminal.width;
   if (!options.run.backend.empty()) choose_measured_work(app, options.run);
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
+  find_unstated_defaults(app, options.predict);
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
   if (!shows_ops && output.format != OutputFormat::kJson) options.predict.slack = Slack::kSkip;
@@ -379,7 +384,7 @@ int run_compare(const Arguments& arguments) {
   warn_without_noise(app, inputs.flags().noise, noise_of_costs(inputs));
   std::vector<ComparedRow> rows = predict_rows(options.list, options.shapes, inputs,
                                                shows_ops ? RowDetail::kOps : RowDetail::kReport);
-  report_models_notes(rows, inputs.flags().model.explain);
+  report_models_notes(rows, inputs.flags().model);
   warn_of_inference(rows);
   warn_of_model_sizes(rows, inputs);
   warn_of_unused(rows, names_of(options.list), inputs);

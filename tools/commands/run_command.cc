@@ -23,6 +23,7 @@
 #include "tools/flags/output_format.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/unstated_defaults.h"
+#include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/unused_flags.h"
@@ -135,10 +136,12 @@ void expect_sound_run(const CommandFlags& app, const PredictOptions& flags, RunC
 }
 
 /// Warns about flags that this run ignores.
-void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command) {
+void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command,
+                          const PredictedOps& ops) {
   const PredictOptions& flags = command.inputs.flags();
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags);
+  if (const auto& model = command.inputs.files().model)
+    note_assumed_defaults(command.inputs, *model, std::span(&ops, 1));
   warn_of_unused_sizes(app, flags.model, command.run);
   warn_of_unused_run_options(app, command.run, flags.cost.any_uniform);
   warn_of_file_shapes(flags, {command.schedule});
@@ -183,6 +186,7 @@ int run_run(const Arguments& arguments) {
   command.gate = parse_conditions(conditions);
   apply_shared_sizes(command.sizes, flags.model, command.run);
   expect_sound_run(app, flags, command);
+  find_unstated_defaults(app, flags);
   command.inputs = read_inputs(std::move(flags), {command.schedule});
   const Config& config = command.inputs.config();
   const bool trains = command.run.work == WorkKind::kTransformer;
@@ -191,7 +195,8 @@ int run_run(const Arguments& arguments) {
   if (config.policy) schedule = make_hint(std::move(schedule), config.lower.overlap);
   const Program program = lower_or_explain(schedule, choose_lowering(schedule, config));
   BackendSession session(command.run);
-  if (session.processes().is_coordinator()) warn_of_unused_flags(app, command);
+  if (session.processes().is_coordinator())
+    warn_of_unused_flags(app, command, {&schedule.get(), &program});
   const Measurement measurement =
       measure(schedule, program, {command.inputs, command.run, session.processes()});
   // Exit with 0: on a failure status the launcher would end the process that reports the error.

@@ -239,7 +239,7 @@ int run_search(const Arguments& arguments) {
   app.footer(kSearchExample);
   if (!app.parse(arguments)) return 0;
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags);
+  find_unstated_defaults(app, flags);
   const std::vector<Condition> gate = parse_conditions(conditions);
   check_export_paths(exports, format != OutputFormat::kText || output == "-");
   if (options.effort && options.time_limit)
@@ -259,7 +259,7 @@ int run_search(const Arguments& arguments) {
         "bubblescope: the step of a search ends with its gradients; 'bubblescope simulate' of the "
         "schedule that -o writes adds their reduction and the update of the weights\n");
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model.explain);
+    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model);
   expect_known(gate, collect_metrics(step.report));
   write_exports(step, exports, format_command_line("search", arguments));
   if (output) write_and_report(*output, native(found.schedule));

@@ -114,7 +114,7 @@ std::optional<SimulateOptions> parse_simulate_options(const Arguments& arguments
   if (options.format != OutputFormat::kJson && !writes_files(options.exports))
     flags.slack = Slack::kSkip;  // the text and the csv do not show it
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags);
+  find_unstated_defaults(app, flags);
   options.gate = parse_conditions(conditions);
   check_export_paths(options.exports, options.format != OutputFormat::kText);
   options.inputs = read_inputs(std::move(flags), {options.schedule});
@@ -161,7 +161,7 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
         "bubblescope: --fail-if looks at the step without noise; noise_p50_ns, noise_p95_ns and "
         "noise_mean_ns are with it\n");
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model.explain);
+    report_model_notes(*step.models.placed, step.report, options.inputs.flags().model);
 }
 
 }  // namespace

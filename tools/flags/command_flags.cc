@@ -18,6 +18,7 @@
 #include "sim/ir/nearest_names.h"
 #include "tools/flags/framework_names.h"
 #include "tools/flags/framework_words.h"
+#include "tools/flags/words.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/text/fit_table.h"
@@ -168,9 +169,8 @@ void CommandFlags::accept_old_name(const std::string& old_name, const std::strin
   parser_->name_of_old_name[old_name] = name;
 }
 
-/// The words with the command's own flags instead of renamed ones ("--ragged=5%") and of those of
-/// frameworks.
-std::vector<std::string> CommandFlags::current_words() const {
+/// The words with the current names of renamed flags ("--ragged=5%").
+std::vector<std::string> CommandFlags::renamed_words() const {
   std::vector<std::string> current;
   for (const std::string& word : parser_->words) {
     const std::string flag = word.substr(0, word.find('='));
@@ -178,7 +178,7 @@ std::vector<std::string> CommandFlags::current_words() const {
     const bool is_old = renamed != parser_->name_of_old_name.end();
     current.push_back(is_old ? renamed->second + word.substr(flag.size()) : word);
   }
-  return read_framework_words(*this, current);
+  return current;
 }
 
 void CommandFlags::set_heading(const std::string& text) { parser_->heading = text; }
@@ -208,6 +208,14 @@ const std::vector<std::string>& CommandFlags::words() const { return parser_->wo
 
 bool CommandFlags::knows(const std::string& flag) const { return find(flag) != nullptr; }
 
+std::vector<std::string> CommandFlags::long_names() const {
+  std::vector<std::string> names;
+  for (const CommandFlag& flag : parser_->flags)
+    for (std::string& name : split(flag.name_, ','))
+      if (name.starts_with("--")) names.push_back(std::move(name));
+  return names;
+}
+
 std::size_t CommandFlags::size() const { return parser_->flags.size(); }
 
 std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
@@ -228,9 +236,10 @@ std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
 
 std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {
   std::vector<std::string> names;
-  for (const CommandFlag& flag : parser_->flags)
-    if (flag.heading_ == heading && flag.count() > 0)
-      names.push_back("--" + flag.option_->get_lnames().front());
+  for (const NamedFlag& given : names_as_given(*this, renamed_words()))
+    if (given.flag->heading_ == heading &&
+        std::find(names.begin(), names.end(), given.name) == names.end())
+      names.push_back(given.name);
   return names;
 }
 
@@ -297,7 +306,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   app.allow_extras();
   parser_->words = words;
-  std::vector<std::string> named = current_words();
+  std::vector<std::string> named = read_framework_words(*this, renamed_words());
   add_flags_to_parser(named);
   expect_values(named);
   std::reverse(named.begin(), named.end());  // the order that CLI11 expects

@@ -48,7 +48,8 @@ class CommandFlags {
   bool knows(const std::string& flag) const;
   /// The flag of a name, such as "--pp"; null where the command has none.
   const CommandFlag* find(std::string_view flag) const;
-  std::size_t size() const;  ///< the number of flags
+  std::vector<std::string> long_names() const;  ///< of all flags, with "--"
+  std::size_t size() const;                     ///< the number of flags
   /// Returns what was given of the first flags that were added, as words that give it again.
   std::vector<std::string> given_words(std::size_t flags) const;
   /// Returns the flags under the heading that were given.
@@ -63,7 +64,7 @@ class CommandFlags {
   struct Parser;
   void refuse_unknown_flag() const;
   void expect_values(const std::vector<std::string>& words) const;
-  std::vector<std::string> current_words() const;
+  std::vector<std::string> renamed_words() const;
   void add_flags_to_parser(const std::vector<std::string>& words);
   CommandFlag* keep(const std::string& name, CommandFlag::Make make);
   std::unique_ptr<Parser> parser_;

@@ -2,29 +2,40 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
+#include <string>
 
 namespace bubblescope::tools {
 
 namespace {
 
 struct FrameworkFlag {
-  std::string_view name;  ///< without "--" and a section, with "-" between words
+  /// With "-" between words and without "--"; with a section only where others have this name.
+  std::string_view name;
   std::string_view flag;  ///< what a command must have for the explanation to hold
   std::string_view text;
 };
 
 constexpr const char* kOfModel =
     "the model sets it: give '--model' a name or a config.json (Hugging Face)";
+constexpr const char* kOfHost = "optimizers on the host are not modelled";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's.
-constexpr std::array<FrameworkFlag, 26> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
+    {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
+    {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
+    {"cpu-offload", "--model", kOfHost},
     {"cuda-graph-impl", "--assume", "here it is '--assume iteration_graphs=1'"},
-    {"data-parallel-replicate-degree", "--shard-size", "here '--shard-size' divides '--dp'"},
-    {"data-parallel-shard-degree", "--shard-size", "here it is '--shard-size', with '--zero 3'"},
+    {"data-parallel-replicate-degree", "--dp",
+     "here '--dp' is it times data_parallel_shard_degree, which is '--shard-size'"},
+    {"data-parallel-replicate-degree", "--shard-size",
+     "here '--shard-size' divides the data ranks"},
+    {"data-parallel-shard-degree", "--dp",
+     "here it is '--dp', or '--shard-size' beside data_parallel_replicate_degree"},
+    {"data-parallel-shard-degree", "--shard-size",
+     "here it is '--shard-size' beside data_parallel_replicate_degree"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
@@ -33,6 +44,8 @@ constexpr std::array<FrameworkFlag, 26> kFrameworkFlags{{
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
+    {"main-grads-dtype", "--gradients", "here it is '--gradients'"},
+    {"moe-enable-deepep", "--assume", "here it is '--assume dispatch_once=1'"},
     {"moe-router-topk", "--model", kOfModel},
     {"mtp-num-layers", "--model", kOfModel},
     {"no-gradient-accumulation-fusion", "--accumulation-bytes",
@@ -44,7 +57,12 @@ constexpr std::array<FrameworkFlag, 26> kFrameworkFlags{{
     {"num-layers", "--model", kOfModel},
     {"num-layers-per-virtual-pipeline-stage", "--vpp",
      "here '--vpp' says how many chunks a rank has"},
+    {"offload-optimizer", "--model", kOfHost},
+    {"optimizer-cpu-offload", "--model", kOfHost},
+    {"pipeline-parallel-schedule", "--schedules", "here it is '--schedules'"},
+    {"pipeline-parallel-schedule", "--pp", "here it is the schedule, the first word"},
     {"recompute-activations", "--recompute", "here it is '--recompute selective'"},
+    {"recompute-modules", "--recompute", "here '--recompute modules' chooses them"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
     {"world-size", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
@@ -62,15 +80,17 @@ std::string plain_flag_name(std::string_view name) {
 
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known) {
   const std::string plain = plain_flag_name(name);
+  std::string whole(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+  std::replace(whole.begin(), whole.end(), '_', '-');
   for (const FrameworkFlag& theirs : kFrameworkFlags)
-    if (theirs.name == plain && std::find(known.begin(), known.end(), theirs.flag) != known.end())
+    if ((theirs.name == plain || theirs.name == whole) &&
+        std::find(known.begin(), known.end(), theirs.flag) != known.end())
       return std::string(theirs.text);
   return {};
 }
 
 std::string list_unknown_flags(const std::vector<std::string>& names,
                                const std::vector<std::string>& known) {
-  constexpr std::size_t kMaxNames = 6;
   std::vector<std::string> explained;
   std::vector<std::string> others;
   for (const std::string& name : names) {
@@ -82,14 +102,15 @@ std::string list_unknown_flags(const std::vector<std::string>& names,
   }
   explained.insert(explained.end(), others.begin(), others.end());
   std::string text = "no flag is called ";
-  for (std::size_t at = 0; at < std::min(explained.size(), kMaxNames); ++at)
-    text += (at == 0 ? "" : ", ") + explained[at];
-  if (explained.size() > kMaxNames)
-    text += " and " + std::to_string(explained.size() - kMaxNames) + " more";
+  for (const std::string& name : explained) text += (&name == explained.data() ? "" : ", ") + name;
   return text;
 }
 
 std::string explain_framework(std::string_view name) {
+  if (name == "mindspeed")
+    return "; MindSpeed runs Megatron-LM, which is 'megatron', on devices that '--gpu' can "
+           "describe "
+           "in a file";
   if (name == "nanotron" || name == "picotron")
     return "; eager PyTorch with tensor ranks or pipelines is closest to 'fsdp' with '--zero 1'";
   constexpr std::array<std::string_view, 7> kPlainPyTorch{

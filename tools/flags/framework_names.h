@@ -16,7 +16,7 @@ std::string plain_flag_name(std::string_view name);
 std::string explain_framework_flag(std::string_view name, const std::vector<std::string>& known);
 
 /// The same for several, as the beginning of a message: "no flag is called '--fp8' (here it is
-/// '--precision fp8'), '--lr' and 3 more". Those that a framework has come first.
+/// '--precision fp8'), '--lr'". All are named, those that are something here first.
 std::string list_unknown_flags(const std::vector<std::string>& names,
                                const std::vector<std::string>& known);
 

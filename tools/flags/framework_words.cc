@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/model/runtime.h"
 #include "tools/flags/framework_names.h"
 #include "tools/flags/other_meanings.h"
 #include "tools/flags/words.h"
@@ -24,6 +26,8 @@ enum class Translation : std::uint8_t {
   kAnyOf,      ///< ours has `value`; theirs takes one of `values`, which ours does not tell apart
   kSwitch,     ///< neither takes a value
   kDefault,    ///< ours is left out: what theirs says holds unless ours is given; see `value`
+  kGroups,     ///< ours is the number of data and context ranks by theirs
+  kOverlap,    ///< ours is left out: the runtime must have what theirs says, unless ours is given
 };
 
 /// A flag of a framework that says just what one of a command says.
@@ -37,9 +41,12 @@ struct EqualFlag {
   std::string_view values = {};  ///< "e4m3|hybrid"
   /// The value of our flag that may stand beside it and includes what it says.
   std::string_view within = {};
+  /// The value of our flag where theirs is given as false; empty: then it says nothing.
+  std::string_view off = {};
 };
 
-constexpr std::array<EqualFlag, 38> kEqualFlags{{
+constexpr std::array<EqualFlag, 41> kEqualFlags{{
+    {"accumulate-allreduce-grads-in-fp32", "--gradients", Translation::kValue, "fp32"},
     {"accumulate-grad-batches", "--microbatches"},
     // GEMMs in fp8 have 16-bit weights beside them.
     {"bf16", "--precision", Translation::kValue, "bf16", "", "fp8"},
@@ -57,10 +64,12 @@ constexpr std::array<EqualFlag, 38> kEqualFlags{{
     {"gradient-accumulation-steps", "--microbatches"},
     {"max-seq-len", "--seq-length"},
     {"microbatch-group-size-per-virtual-pipeline-stage", "--microbatch-group-size"},
-    {"no-overlap-grad-reduce", "--grad-reduction", Translation::kValue, "serial"},
+    {"no-overlap-grad-reduce", "--grad-reduction", Translation::kValue, "serial", "", "",
+     "overlap"},
     {"no-overlap-p2p-communication", "--message-exposed", Translation::kValue, "1"},
     {"model-parallel-size", "--tp"},
-    {"overlap-grad-reduce", "--grad-reduction", Translation::kValue, "overlap"},
+    {"num-distributed-optimizer-instances", "--shard-size", Translation::kGroups},
+    {"overlap-grad-reduce", "--grad-reduction", Translation::kValue, "overlap", "", "", "serial"},
     {"overlap-moe-expert-parallel-comm", "--moe-overlap", Translation::kSwitch},
     {"overlap-param-gather", "--grad-reduction", Translation::kDefault, "overlap"},
     {"per-device-train-batch-size", "--micro-batch-size"},
@@ -71,9 +80,10 @@ constexpr std::array<EqualFlag, 38> kEqualFlags{{
     {"seqlen", "--seq-length"},
     {"sequence-parallel", "--no-sequence-parallel", Translation::kDefault},
     {"tensor-parallel-degree", "--tp"},
+    {"tp-comm-overlap", "--tensor-exposed", Translation::kOverlap},
     {"train-batch-size", "--global-batch-size"},
     {"train-micro-batch-size-per-gpu", "--micro-batch-size"},
-    {"use-distributed-optimizer", "--zero", Translation::kValue, "1"},
+    {"use-distributed-optimizer", "--zero", Translation::kValue, "1", "", "", "0"},
     {"use-flash-attn", "--save-scores", Translation::kDefault},
     {"virtual-pipeline-model-parallel-size", "--vpp"},
     {"world-size", "--gpus"},
@@ -90,6 +100,8 @@ struct GivenWord {
   std::string name;  ///< as it was given, without a value
   std::optional<std::string> value = {};
   bool has_sign = false;              ///< its value follows a '='
+  bool is_off = false;                ///< a switch of a framework that is given as false
+  std::string group_size = {};        ///< of Translation::kGroups
   std::string own_name = {};          ///< as the command has it
   const CommandFlag* flag = nullptr;  ///< that of the command; null: it has none that says this
   const EqualFlag* theirs = nullptr;  ///< null: it is the command's own name
@@ -115,20 +127,26 @@ bool is_one_of(const std::string& value, std::string_view values) {
   return std::find(known.begin(), known.end(), value) != known.end();
 }
 
-/// Whether the framework's flag may stand with this value, or with none.
-bool accepts(const EqualFlag& theirs, const std::optional<std::string>& value) {
+/// Whether it says that a switch is on or off, as Transformers and configurations in yaml do.
+bool is_truth(const std::string& value) { return is_one_of(to_lower(value), "true|false"); }
+
+bool takes_value(const EqualFlag& theirs) {
   switch (theirs.translation) {
-    case Translation::kSameValue: return true;
-    case Translation::kAnyOf: return value && is_one_of(*value, theirs.values);
+    case Translation::kSameValue:
+    case Translation::kAnyOf:
+    case Translation::kGroups: return true;
     case Translation::kValue:
     case Translation::kSwitch:
-    case Translation::kDefault: return !value;
+    case Translation::kDefault:
+    case Translation::kOverlap: return false;
   }
   return false;
 }
 
-bool takes_value(const EqualFlag& theirs) {
-  return theirs.translation == Translation::kSameValue || theirs.translation == Translation::kAnyOf;
+/// Whether the framework's flag may stand with this value, or with none.
+bool accepts(const EqualFlag& theirs, const std::optional<std::string>& value) {
+  if (!takes_value(theirs)) return !value || is_truth(*value);
+  return theirs.translation != Translation::kAnyOf || (value && is_one_of(*value, theirs.values));
 }
 
 class WordReader {
@@ -154,7 +172,10 @@ class WordReader {
     const bool wants_value =
         given.flag != nullptr &&
         (given.theirs != nullptr ? takes_value(*given.theirs) : given.flag->takes_value());
-    if (wants_value && !given.has_sign && has_value()) given.value = words_[at_++];
+    const bool is_switch = given.theirs != nullptr && !takes_value(*given.theirs);
+    const bool has_truth = is_switch && has_value() && is_truth(words_[at_]);
+    if ((wants_value ? has_value() : has_truth) && !given.has_sign) given.value = words_[at_++];
+    given.is_off = is_switch && given.value && to_lower(*given.value) == "false";
     if (given.value && given.flag != nullptr)
       while (at_ < words_.size() && given.flag->is_joined(words_[at_]))
         given.value->append(",").append(words_[at_++]);
@@ -178,6 +199,7 @@ class WordReader {
     if (given.flag != nullptr) return;
     for (const EqualFlag& theirs : kEqualFlags) {
       if (theirs.name != plain || app_.find(theirs.flag) == nullptr) continue;
+      if (theirs.translation == Translation::kGroups && app_.find("--dp") == nullptr) continue;
       const bool is_apart = takes_value(theirs) && !given.has_sign && has_value();
       if (accepts(theirs, is_apart ? std::optional(words_[at_]) : given.value))
         return set(std::string(theirs.flag), &theirs);
@@ -195,11 +217,15 @@ std::string stated_value(const GivenWord& given) {
   if (given.theirs == nullptr) return given.flag->takes_value() ? value : kGiven;
   switch (given.theirs->translation) {
     case Translation::kSameValue: return value;
+    case Translation::kGroups: return given.group_size;
     case Translation::kValue:
-    case Translation::kAnyOf: return std::string(given.theirs->value);
-    case Translation::kSwitch: return kGiven;
+    case Translation::kAnyOf:
+      return std::string(given.is_off ? given.theirs->off : given.theirs->value);
+    case Translation::kSwitch: return given.is_off ? "" : kGiven;
     case Translation::kDefault:
-      return given.theirs->value.empty() ? kNotGiven : std::string(given.theirs->value);
+      if (given.theirs->value.empty()) return given.is_off ? kGiven : kNotGiven;
+      return given.is_off ? "" : std::string(given.theirs->value);
+    case Translation::kOverlap: return "";
   }
   return "";
 }
@@ -211,7 +237,8 @@ bool is_within(const GivenWord& part, const GivenWord& whole) {
 
 /// Whether it is said with a flag of ours, and not by leaving that out.
 bool is_said(const GivenWord& given) {
-  return given.theirs == nullptr || given.theirs->translation != Translation::kDefault;
+  return given.theirs == nullptr || given.theirs->translation != Translation::kDefault ||
+         (given.is_off && given.theirs->value.empty());
 }
 
 /// Marks the one of two flags that adds nothing to the other. Throws Error where they contradict
@@ -233,21 +260,85 @@ void compare_pair(GivenWord& first, GivenWord& second) {
                 " contradict each other; leave one of them out");
 }
 
+/// A switch of a framework in our words.
+std::vector<std::string> translate_switch(const GivenWord& given) {
+  const std::string value = stated_value(given);
+  if (value.empty() || !is_said(given)) return {};
+  return {value == kGiven ? given.own_name : given.own_name + "=" + value};
+}
+
 std::vector<std::string> translate(const GivenWord& given) {
   if (given.flag == nullptr)
     return given.has_sign ? std::vector{given.text()} : std::vector{given.name};
-  if (given.theirs != nullptr) {
-    switch (given.theirs->translation) {
-      case Translation::kSameValue: break;
-      case Translation::kValue:
-      case Translation::kAnyOf: return {given.own_name + "=" + std::string(given.theirs->value)};
-      case Translation::kSwitch: return {given.own_name};
-      case Translation::kDefault: return {};
-    }
-  }
+  if (given.theirs != nullptr && !takes_value(*given.theirs)) return translate_switch(given);
+  if (given.theirs != nullptr && given.theirs->translation == Translation::kAnyOf)
+    return {given.own_name + "=" + std::string(given.theirs->value)};
+  if (!given.group_size.empty()) return {given.own_name + "=" + given.group_size};
   if (!given.value) return {given.own_name};
   if (given.has_sign) return {given.own_name + "=" + *given.value};
   return {given.own_name, *given.value};
+}
+
+/// The whole number that a flag of the command has; 1 where it is not given or has no number.
+std::int64_t number_of(const std::vector<GivenWord>& all, const CommandFlag* flag) {
+  std::int64_t number = 1;
+  for (const GivenWord& given : all)
+    if (flag != nullptr && given.flag == flag && given.value)
+      std::from_chars(given.value->data(), given.value->data() + given.value->size(), number);
+  return number;
+}
+
+/// Divides the data and context ranks by a number of groups.
+std::string find_group_size(const GivenWord& groups, const CommandFlags& app,
+                            const std::vector<GivenWord>& all) {
+  const std::int64_t ranks = number_of(all, app.find("--dp")) * number_of(all, app.find("--cp"));
+  const std::string& text = *groups.value;
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  if (number < 1 || std::to_string(number) != text || ranks % number != 0)
+    throw Error(groups.text() + " does not divide --dp times --cp (" + std::to_string(ranks) +
+                "); give a divisor of it");
+  return std::to_string(ranks / number);
+}
+
+/// Refuses a flag that says that collectives of tensor ranks are hidden in part where the runtime
+/// hides none.
+void expect_tensor_overlap(const GivenWord& given, const std::vector<GivenWord>& all) {
+  std::string name(kDefaultRuntime);
+  for (const GivenWord& other : all) {
+    if (other.own_name == "--tensor-exposed" && other.theirs == nullptr) return;
+    if (other.own_name == "--runtime" && other.value) name = *other.value;
+  }
+  const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(name);
+  if (given.is_off || runtime == nullptr || runtime->assumptions.tensor_exposed < 1) return;
+  throw Error(given.text() + ": --runtime " + runtime->name +
+              " hides none of the tensor ranks' communication; give --runtime nemo, or "
+              "--tensor-exposed with the part that is exposed");
+}
+
+/// Completes what depends on other flags.
+void resolve_flag(GivenWord& given, const CommandFlags& app, const std::vector<GivenWord>& all) {
+  if (given.theirs == nullptr) return;
+  if (given.theirs->translation == Translation::kGroups && given.value)
+    given.group_size = find_group_size(given, app, all);
+  if (given.theirs->translation == Translation::kOverlap) expect_tensor_overlap(given, all);
+}
+
+/// Refuses flags of ours whose values show that another program's are meant, and names the flags
+/// that are unknown as well.
+void expect_own_meanings(const CommandFlags& app, const std::vector<GivenWord>& all,
+                         bool is_megatron) {
+  std::vector<std::string> faults;
+  std::vector<std::string> unknown;
+  for (const GivenWord& given : all) {
+    if (given.flag == nullptr && given.name.starts_with("--")) unknown.push_back(given.name);
+    if (given.flag == nullptr || given.theirs != nullptr) continue;
+    const std::string fault = find_other_meaning({given.own_name, given.value, is_megatron});
+    if (!fault.empty()) faults.push_back(fault);
+  }
+  if (faults.empty()) return;
+  if (!unknown.empty()) faults.push_back(list_unknown_flags(unknown, app.long_names()));
+  throw Error(join(faults, "; "));
 }
 
 }  // namespace
@@ -255,11 +346,11 @@ std::vector<std::string> translate(const GivenWord& given) {
 std::vector<std::string> read_framework_words(const CommandFlags& app,
                                               const std::vector<std::string>& words) {
   std::vector<GivenWord> all = WordReader(app, words).read();
-  const bool is_megatron = has_megatron_words(words);
+  expect_own_meanings(app, all, has_megatron_words(words));
   std::vector<GivenWord*> flags;  // of the command; there may be thousands of other words
   for (GivenWord& given : all) {
     if (given.flag == nullptr) continue;
-    if (given.theirs == nullptr) expect_own_meaning({given.own_name, given.value, is_megatron});
+    resolve_flag(given, app, all);
     for (GivenWord* const before : flags) compare_pair(*before, given);
     flags.push_back(&given);
   }
@@ -269,6 +360,14 @@ std::vector<std::string> read_framework_words(const CommandFlags& app,
     for (std::string& word : translate(given)) current.push_back(std::move(word));
   }
   return current;
+}
+
+std::vector<NamedFlag> names_as_given(const CommandFlags& app,
+                                      const std::vector<std::string>& words) {
+  std::vector<NamedFlag> named;
+  for (const GivenWord& given : WordReader(app, words).read())
+    if (given.flag != nullptr) named.push_back({given.flag, given.name});
+  return named;
 }
 
 bool has_megatron_words(const std::vector<std::string>& words) {
@@ -286,9 +385,16 @@ bool has_megatron_words(const std::vector<std::string>& words) {
 }
 
 bool names_flag(const std::vector<std::string>& words, std::string_view plain_name) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-    return word.starts_with("--") && plain_flag_name(word.substr(0, word.find('='))) == plain_name;
-  });
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const std::size_t sign = std::min(word.find('='), word.size());
+    if (!word.starts_with("--") || plain_flag_name(word.substr(0, sign)) != plain_name) continue;
+    const std::string value = sign < word.size()      ? word.substr(sign + 1)
+                              : at + 1 < words.size() ? words[at + 1]
+                                                      : "";
+    if (to_lower(value) != "false") return true;
+  }
+  return false;
 }
 
 }  // namespace bubblescope::tools

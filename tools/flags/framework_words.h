@@ -21,10 +21,21 @@ namespace bubblescope::tools {
 std::vector<std::string> read_framework_words(const CommandFlags& app,
                                               const std::vector<std::string>& words);
 
+/// A flag of a command, and the name by which it was given, which may be a framework's.
+struct NamedFlag {
+  const CommandFlag* flag;
+  std::string name;
+};
+
+/// The flags among the words, also those that say what holds anyway.
+std::vector<NamedFlag> names_as_given(const CommandFlags& app,
+                                      const std::vector<std::string>& words);
+
 /// Whether some flag of the words is Megatron-LM's, and no other framework's.
 bool has_megatron_words(const std::vector<std::string>& words);
 
-/// Whether a flag with this name is among the words, with '_' or '-' between words.
+/// Whether a flag with this name is among the words, with '_' or '-' between words, and its value
+/// is not "false".
 bool names_flag(const std::vector<std::string>& words, std::string_view plain_name);
 
 }  // namespace bubblescope::tools

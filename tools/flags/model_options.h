@@ -18,6 +18,17 @@ inline constexpr const char* kModelHeading = "A model instead of costs";
 inline constexpr const char* kExpertTensorHelp =
     "tensor-parallel ranks of an expert (default: --tp where --ep divides --dp times --cp, else 1)";
 
+/// The features that a command line in Megatron-LM's words says nothing about: on here unless
+/// turned off, and off there unless turned on.
+struct UnstatedDefaults {
+  bool precision = false;  ///< --bf16
+  bool sequence_parallel = false;
+  bool sharding = false;                    ///< --use-distributed-optimizer
+  bool reduction = false;                   ///< --overlap-grad-reduce
+  bool gather = false;                      ///< --overlap-param-gather
+  std::optional<Gradients> gradients = {};  ///< those that Megatron-LM has then
+};
+
 struct ModelOptions {
   std::string model;  ///< a preset's name or a config.json; empty: no model
   std::string gpu = "h100";
@@ -42,6 +53,7 @@ struct ModelOptions {
   std::optional<Gradients> gradients;     ///< nullopt: the first that fits
   std::optional<RecomputeMethod> recompute_method;
   std::optional<std::int32_t> recompute_layers;  ///< --recompute-num-layers
+  UnstatedDefaults unstated;
   bool tries_splits = true;  ///< of the layers; false where an order was found for balanced ones
 
   bool given() const { return !model.empty(); }

@@ -5,7 +5,6 @@
 #include <array>
 #include <string_view>
 
-#include "sim/ir/error.h"
 #include "tools/flags/words.h"
 
 namespace bubblescope::tools {
@@ -61,10 +60,11 @@ constexpr std::array<OtherMeaning, 5> kOtherMeanings{{
 
 }  // namespace
 
-void expect_own_meaning(const MeantFlag& meant) {
+std::string find_other_meaning(const MeantFlag& meant) {
   for (const OtherMeaning& other : kOtherMeanings)
     if (other.name == meant.name && other.is_meant(meant))
-      throw Error(meant.name + (meant.value ? " " + *meant.value : "") + std::string(other.text));
+      return meant.name + (meant.value ? " " + *meant.value : "") + std::string(other.text);
+  return {};
 }
 
 }  // namespace bubblescope::tools

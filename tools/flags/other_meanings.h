@@ -12,7 +12,7 @@ struct MeantFlag {
   bool is_megatron = false;          ///< other words of the command line are Megatron-LM's alone
 };
 
-/// Throws Error, with both meanings, where the value shows that a framework's flag is meant.
-void expect_own_meaning(const MeantFlag& meant);
+/// Both meanings, where the value shows that a framework's flag is meant; else empty.
+std::string find_other_meaning(const MeantFlag& meant);
 
 }  // namespace bubblescope::tools

@@ -38,29 +38,34 @@ std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer
   return layers;
 }
 
+/// Sets the modules or layers that are computed again. Both only say more about --recompute: it is
+/// none unless given, in Megatron-LM as here, and then they would change nothing.
+void recompute_parts(Parallelism& parallel, const PredictOptions& flags) {
+  const std::vector<Recompute>& recompute = flags.moves.recompute;
+  const auto is_given = [&](Recompute needed) {
+    return !recompute.empty() && recompute[0] == needed;
+  };
+  if (!parallel.modules.empty() && !is_given(Recompute::kSelective))
+    throw Error(
+        "--recompute-modules says what --recompute selective computes again, and nothing is "
+        "without that; give it as well, or leave one of them out");
+  const bool names_layers = flags.model.recompute_method || flags.model.recompute_layers;
+  if (!names_layers) return;
+  if (!is_given(Recompute::kFull))
+    throw Error(
+        "--recompute-method and --recompute-num-layers say which layers --recompute full covers, "
+        "and none are without that; give it as well, or leave them out");
+  parallel.recomputed =
+      choose_recomputed_layers(flags.model.recompute_method, flags.model.recompute_layers);
+}
+
 /// The model with what flags say of the step: recomputation, layout and how ops are executed.
 ModelOnDevices adapt_model(ModelOnDevices on, const PredictOptions& flags) {
   const std::vector<Recompute>& recompute = flags.moves.recompute;
   if (recompute.size() > 1)
     throw Error("--model recomputes every stage alike; give --recompute one entry");
   if (!recompute.empty()) on.parallel.recompute = recompute[0];
-  const bool names_layers = flags.model.recompute_method || flags.model.recompute_layers;
-  if (!on.parallel.modules.empty()) {
-    if (names_layers || (!recompute.empty() && recompute[0] != Recompute::kSelective))
-      throw Error(
-          "--recompute-modules says what --recompute selective computes again; give that, or leave "
-          "one of them out");
-    on.parallel.recompute = Recompute::kSelective;
-  }
-  if (names_layers) {
-    if (!recompute.empty() && recompute[0] != Recompute::kFull)
-      throw Error(
-          "--recompute-method and --recompute-num-layers say which layers --recompute full covers; "
-          "give that, or leave them out");
-    on.parallel.recompute = Recompute::kFull;
-    on.parallel.recomputed =
-        choose_recomputed_layers(flags.model.recompute_method, flags.model.recompute_layers);
-  }
+  recompute_parts(on.parallel, flags);
   if (flags.cost.end.reduction == GradReduction::kSerial) on.assumptions.gradients_exposed = 1;
   on.assumptions.pairs_hide_exchange = flags.cost.lower.overlap == Overlap::kFused && !on.parts;
   if (flags.model.gradients) on.parallel.gradients = *flags.model.gradients;

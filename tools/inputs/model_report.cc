@@ -14,6 +14,7 @@
 #include "sim/predict/model_fit.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/model_options.h"
+#include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/model_headline.h"
 #include "tools/inputs/resolve_model.h"
 #include "tools/print.h"
@@ -257,9 +258,12 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
       gibibytes_text(fullest.activations), remedy(placed, fullest, report, limit));
 }
 
-void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain) {
-  if (explain) print_assumptions(placed.on);
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report,
+                        const ModelOptions& options) {
+  if (options.explain) print_assumptions(placed.on);
   note_heads(placed.on);
+  const std::string gradients = describe_assumed_gradients(options.unstated, placed, report);
+  if (!gradients.empty()) print_message("bubblescope: {}\n", gradients);
   const std::string warning = describe_memory_problem(placed, report);
   if (!warning.empty()) print_message("bubblescope: {}\n", warning);
 }

@@ -14,6 +14,7 @@
 
 #include "sim/analysis/report.h"
 #include "sim/predict/models.h"
+#include "tools/flags/model_options.h"
 #include "traces/drawings/drawing.h"
 #include "traces/json/json_writer.h"
 
@@ -32,8 +33,10 @@ void write_model_json(traces::JsonWriter& json, const PlacedModel& placed,
 /// if all fit.
 std::string describe_memory_problem(const PlacedModel& placed, const BubbleReport& report);
 
-/// Prints that warning to stderr, after the assumptions if `explain` is set.
-void report_model_notes(const PlacedModel& placed, const BubbleReport& report, bool explain);
+/// Prints that warning to stderr, after the assumptions if they are asked for, and which gradients
+/// are assumed against Megatron-LM's default.
+void report_model_notes(const PlacedModel& placed, const BubbleReport& report,
+                        const ModelOptions& options);
 
 /// The numbers that --fail-if can name of a model beside those of its report: "mfu", and
 /// "head_room_bytes", which is below zero where it does not fit.

@@ -6,15 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/ir/nearest_names.h"
-#include "sim/ir/registry.h"
 #include "sim/ir/units.h"
 #include "sim/model/head_alignment.h"
 #include "sim/model/model_step.h"
@@ -22,97 +18,12 @@
 #include "tools/flags/bare_size.h"
 #include "tools/flags/choice.h"
 #include "tools/flags/field_names.h"
-#include "tools/flags/framework_names.h"
+#include "tools/inputs/named_devices.h"
 #include "tools/print.h"
-#include "traces/costs/gpu_file.h"
-#include "traces/costs/model_file.h"
 
 namespace bubblescope::tools {
 
 namespace {
-
-template <class Def>
-Def find_known(const std::string& name, const char* what, std::string hint = {}) {
-  const auto& registry = Registry<Def>::instance();
-  if (const Def* def = registry.find(name)) return *def;
-  if (hint.empty()) hint = suggestion(nearest_names(name, registry));
-  throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
-                          what, name, hint));
-}
-
-/// Whether a name is that of a file: it is not a preset (whose Hugging Face id looks like a path),
-/// and looks like a path or is an existing file.
-template <class Def>
-bool is_file(const std::string& name) {
-  if (Registry<Def>::instance().find(name) != nullptr) return false;
-  if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
-  std::error_code unreadable;
-  return std::filesystem::is_regular_file(name, unreadable);
-}
-
-void set_model(ModelOnDevices& on, const std::string& name) {
-  if (is_file<ModelDef>(name)) {
-    const traces::ModelFile file = traces::read_model(name);
-    for (const std::string& note : file.notes) print_message("bubblescope: {}: {}\n", name, note);
-    on.model = file.model;
-    on.sources.push_back(name);
-    return;
-  }
-  const ModelDef def = find_known<ModelDef>(name, "model");
-  on.model = def.model;
-  on.sources.push_back(def.name + ": " + def.source);
-}
-
-/// Sets the device and returns its name.
-std::string set_gpu(ModelOnDevices& on, const std::string& name) {
-  if (is_file<GpuDef>(name)) {
-    on.gpu = traces::read_gpu(name);
-    on.sources.push_back(name);
-    if (!on.gpu.kernels.gemms.empty()) on.replaced.push_back("--gpu " + name + " (its GEMMs)");
-    return name;
-  }
-  const GpuDef def = find_known<GpuDef>(name, "gpu");
-  on.gpu = def.gpu;
-  for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
-  return def.name;
-}
-
-/// "4xh100": so many ranks with that device. A name alone is one rank's.
-struct NamedRanks {
-  std::size_t ranks = 1;
-  std::string device;
-};
-
-NamedRanks parse_ranks(const std::string& text) {
-  NamedRanks named{1, text};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, named.ranks);
-  if (error != std::errc{} || rest == end || *rest != 'x') return {1, text};
-  if (named.ranks < 1 || named.ranks > 65'536)
-    throw Error("--gpu " + text + ": give 1 to 65536 ranks, such as 4xh100");
-  named.device = std::string(rest + 1, end);
-  return named;
-}
-
-/// Sets the device of each rank where the list has more than one name, and returns the list.
-std::string set_gpus(ModelOnDevices& on, const std::string& list) {
-  std::vector<NamedRanks> all;
-  std::size_t begin = 0;
-  while (begin <= list.size()) {
-    const std::size_t comma = std::min(list.find(',', begin), list.size());
-    all.push_back(parse_ranks(list.substr(begin, comma - begin)));
-    begin = comma + 1;
-  }
-  std::string device = set_gpu(on, all[0].device);
-  if (all.size() == 1) return device;
-  const Gpu first = on.gpu;
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    if (at > 0) set_gpu(on, all[at].device);
-    on.rank_gpus.insert(on.rank_gpus.end(), all[at].ranks, on.gpu);
-  }
-  on.gpu = first;
-  return list;
-}
 
 /// Whether an assumption is a choice of the job, and no constant that errors were measured with.
 bool states_how_a_job_runs(const std::string& assumption) {
@@ -157,8 +68,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
 
 /// Sets the assumptions of the runtime, then those of single flags.
 void set_assumptions(ModelOnDevices& on, const ModelOptions& options) {
-  const RuntimeDef runtime =
-      find_known<RuntimeDef>(options.runtime, "runtime", explain_framework(options.runtime));
+  const RuntimeDef runtime = find_runtime(options.runtime);
   on.runtime = runtime.name;
   on.assumptions = assumptions_on(runtime, on.gpu);
   on.parallel.zero_stage = options.zero_stage.value_or(runtime.zero_stage);

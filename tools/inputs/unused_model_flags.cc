@@ -9,6 +9,7 @@
 #include "sim/model/runtime.h"
 #include "sim/model/transformer.h"
 #include "sim/predict/unused_assumptions.h"
+#include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/given_flag.h"
 #include "tools/print.h"
 
@@ -47,18 +48,23 @@ bool has_other_zero_stage(const ModelOptions& options) {
   return options.zero_stage && runtime != nullptr && *options.zero_stage != runtime->zero_stage;
 }
 
-/// Why reductions take the same time beside compute and after it; null where they do not.
+}  // namespace
+
+bool reduce_by_themselves(std::span<const PredictedOps> steps) {
+  return std::all_of(steps.begin(), steps.end(), [](const PredictedOps& step) {
+    return posts_kind(*step.schedule, OpKind::kReduceGrad);
+  });
+}
+
 const char* find_same_reductions(const ModelOnDevices& on, std::span<const PredictedOps> steps) {
   if (count_copies(on.parallel) == 1) return kOneCopy;
-  if (on.parallel.zero_stage > 1)
-    return "from --zero 2 on, gradients are reduced in every micro-batch";
   if (on.assumptions.gradients_exposed >= 1) return "the runtime hides no reduction in any case";
-  const auto reduces = [](const PredictedOps& step) {
-    return posts_kind(*step.schedule, OpKind::kReduceGrad);
-  };
-  return std::all_of(steps.begin(), steps.end(), reduces) ? "the schedule has reductions of its own"
-                                                          : nullptr;
+  if (on.parallel.zero_stage >= 3) return "with --zero 3, every micro-batch reduces and gathers";
+  if (on.parallel.zero_stage > 0) return nullptr;  // at least new weights are gathered later
+  return reduce_by_themselves(steps) ? "the schedule has reductions of its own" : nullptr;
 }
+
+namespace {
 
 void report_sharding(const PredictOptions& options, const ModelOnDevices& on,
                      std::span<const PredictedOps> steps) {
@@ -161,6 +167,7 @@ void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const Pre
       {"--head-layers", parallel.head_layers.has_value(), is_balanced, of_layout},
   };
   report_unused(flags);
+  note_assumed_defaults(inputs, on, steps);
   report_sharding(options, on, steps);
   report_assumptions(on, steps);
   note_gathered_weights(options, on, steps);

@@ -11,4 +11,11 @@ namespace bubblescope::tools {
 /// "bubblescope: --etp changes nothing: the model has no experts". The inputs have a model.
 void warn_of_unused_model_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps);
 
+/// Whether ops of every step reduce gradients.
+bool reduce_by_themselves(std::span<const PredictedOps> steps);
+
+/// Why reductions, and gathers of new weights, take the same time beside compute and after it; null
+/// where they do not.
+const char* find_same_reductions(const ModelOnDevices& on, std::span<const PredictedOps> steps);
+
 }  // namespace bubblescope::tools

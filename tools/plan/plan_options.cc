@@ -288,7 +288,7 @@ void add_question_options(CommandFlags& app, PlanQuestion& question) {
 /// Checks and completes what the first flags of the command have set.
 void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& question) {
   warn_without_model(app, question.predict.model);
-  note_unstated_defaults(app, question.predict);
+  find_unstated_defaults(app, question.predict);
   expect_one_kind_of_cost(app, question);
   expect_no_microbatches(app, question);
   use_given_ends(app, question);

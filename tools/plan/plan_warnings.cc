@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/model/runtime.h"
 #include "sim/predict/choose_lowering.h"
+#include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/schedule_request.h"
@@ -117,6 +120,25 @@ void print_defaults(const std::string& text) {
   if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
 }
 
+/// Notes what any of the plans has against Megatron-LM's defaults.
+void note_megatron_defaults(const std::vector<Plan>& ranked, const PredictInputs& inputs,
+                            std::span<const PredictedOps> steps) {
+  if (ranked.empty()) return;
+  ModelOnDevices on = inputs.files().model.value();
+  const std::optional<Gradients>& theirs = inputs.flags().model.unstated.gradients;
+  bool differ = false;
+  for (const Plan& plan : ranked) {
+    on.parallel.tensor = std::max(on.parallel.tensor, plan.configuration.tensor);
+    on.parallel.data = std::max(on.parallel.data, plan.configuration.data);
+    on.parallel.context = std::max(on.parallel.context, plan.configuration.context);
+    differ = differ || (theirs && plan.gradients && *plan.gradients != *theirs);
+  }
+  note_assumed_defaults(inputs, on, steps);
+  if (differ)
+    print_message("bubblescope: some plans have other gradients: {}\n",
+                  describe_megatron_gradients(*theirs));
+}
+
 }  // namespace
 
 void report_default_slices(const std::vector<std::string>& schedules, const ShapeOptions& shape) {
@@ -154,6 +176,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
   }
   warn_of_unused_step_flags(inputs, steps);
   if (flags.model.given()) {
+    note_megatron_defaults(ranked, inputs, steps);
     warn_of_unused_unit(flags.memory, "plans of a model show bytes");
     if (flags.model.parts) warn_of_unused_parts(orders);
   } else if (!steps.empty() && flags.cost.file.empty()) {
@@ -186,7 +209,8 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
       {"--etp", "1 (experts whole on their ranks)", divides_experts},
-      {"--recompute", "none,selective,full", !names_modules(flags.model.runtime)},
+      {"--recompute", "none,selective,full (where selective was not tried)",
+       !names_modules(flags.model.runtime)},
       {"--schedules", "all,vocab (the output layer split over all ranks)", may_split_output},
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},

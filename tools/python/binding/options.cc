@@ -34,7 +34,7 @@ PredictInputs parse_prediction(const Arguments& words) {
   add_model_options(app, flags.model);
   app.parse(take_input_limit(words));
   warn_without_model(app, flags.model);
-  note_unstated_defaults(app, flags);
+  find_unstated_defaults(app, flags);
   PredictInputs inputs = name_written_costs(read_inputs(std::move(flags), {}));
   warn_without_noise(app, inputs.flags().noise, noise_of_costs(inputs));
   return inputs;

@@ -50,7 +50,7 @@ void warn_of_step(const TimedStep& step, const PredictInputs& inputs) {
   const PredictedOps ops{&step.schedule.get(), &step.program};
   warn_of_unused_flags(inputs, std::span(&ops, 1));
   if (step.models.placed)
-    report_model_notes(*step.models.placed, step.report, inputs.flags().model.explain);
+    report_model_notes(*step.models.placed, step.report, inputs.flags().model);
 }
 
 }  // namespace

@@ -53,9 +53,8 @@ struct CostAssumptions {
   double iteration_graphs = 0;
   double flash_backward = 2.5;   ///< attention core, FLOPs of the backward over the forward
   double attention_quality = 1;  ///< rate of the runtime's flash attention over the device's best
-  /// 1 with flash attention 2, which does not use the matrix units of devices after Ampere as they
-  /// are meant to be: 1 / 1.6 of the rate on Hopper (arXiv 2407.08608, figures 5 and 6), and no
-  /// more on Blackwell.
+  /// 1 with flash attention 2, which uses matrix units as Ampere has them: 1 / 1.6 of the rate on
+  /// Hopper (arXiv 2407.08608, figures 5 and 6), and no more on Blackwell.
   double flash_attention_2 = 0;
   double flash_attention_4 = 0;  ///< 1 with it: on Blackwell it is faster than cuDNN's kernels
   bool causal = true;            ///< half of the scores are never computed

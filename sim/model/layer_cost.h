@@ -87,7 +87,6 @@ PhaseTimes estimate_host_times(const ModelOnDevices& on, const LaunchedLayers& l
 /// Adds to F or I what they exceed the device's times by; with launch_blocking all of them.
 PhaseTimes apply_host_limit(const ModelOnDevices& on, PhaseTimes times,
                             const LaunchedLayers& layers);
-
 /// The times of layer 0..layers-1, by the device alone. Every weight costs 2 FLOPs per token in F,
 /// in I and in W. Attention's core has no weights; its backward, and recomputation, are all in I.
 PhaseTimes estimate_layer_times(const ModelOnDevices& on, std::int64_t layer);

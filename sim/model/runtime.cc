@@ -73,6 +73,11 @@ void set_sustained_rate(ModelOnDevices& on, double teraflops) {
   on.gpu.kernels.sustained_flops = teraflops * 1e12;
 }
 
+void choose_dispatch(ModelOnDevices& on, double once) {
+  on.assumptions.dispatch_once = once;
+  on.assumptions.dispatch_chosen = true;
+}
+
 void set_moment_bytes(ModelOnDevices& on, double bytes) {
   if (bytes != 1 && bytes != 2 && bytes != 4)
     throw Error(
@@ -119,12 +124,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("grouped_efficiency", &CostAssumptions::grouped_efficiency),
       fraction_of_runtime("experts_fused", &CostAssumptions::experts_fused),
       of_runtime("routing_bytes", &CostAssumptions::routing_bytes),
-      {"dispatch_once",
-       [](ModelOnDevices& on, double value) {
-         on.assumptions.dispatch_once = value;
-         on.assumptions.dispatch_chosen = true;
-       },
-       get_from_runtime(&CostAssumptions::dispatch_once)},
+      {"dispatch_once", choose_dispatch, get_from_runtime(&CostAssumptions::dispatch_once)},
       fraction_of_runtime("weighed_early", &CostAssumptions::weighed_early),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),

@@ -94,8 +94,8 @@ traces::ChangeTable describe_causes(const std::vector<CauseChange>& causes,
   traces::ChangeTable table{"causes, by what the mean step would save"};
   std::size_t left_out = 0;
   for (const CauseChange& change : causes) {
-    const double share = std::max(fraction(change.saves_a.value_or(0), a.step),
-                                  fraction(change.saves_b.value_or(0), b.step));
+    const double share = std::max(fraction(change.saves_a.value_or(0), a.step.value_or(0)),
+                                  fraction(change.saves_b.value_or(0), b.step.value_or(0)));
     if (share < kMinShown || table.rows.size() == kShown) {
       ++left_out;
       continue;

@@ -84,8 +84,7 @@ std::optional<std::string> describe_beside_steps(const std::map<std::string, Tim
   for (const auto& [_, name] : names)
     named.push_back({fmt::format("{} ({})", quote(name.text), format_time(name.time)), name.time});
   return "work that lasts over the ops of other steps is in no step, with its time on the rank "
-         "where "
-         "it took the longest: " +
+         "where it took the longest: " +
          list_longest(std::move(named));
 }
 

@@ -59,7 +59,7 @@ std::map<std::tuple<std::int32_t, std::int32_t, std::string>, std::int32_t> coun
 }  // namespace
 
 OuterActivities find_outer_activities(const std::vector<ObservedActivity>& activities,
-                                      const StepExtents& pipelines,
+                                      const PipelineExtents& pipelines,
                                       const std::vector<std::int32_t>& rank_of_recorder) {
   if (std::none_of(activities.begin(), activities.end(), [](const ObservedActivity& activity) {
         return !activity.is_whole_step && find_collective(activity.name);

@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 /// The activities of the steps in `pipelines`. Empty unless their names are Megatron's, and every
 /// step has the same activities.
 OuterActivities find_outer_activities(const std::vector<ObservedActivity>& activities,
-                                      const StepExtents& pipelines,
+                                      const PipelineExtents& pipelines,
                                       const std::vector<std::int32_t>& rank_of_recorder);
 
 }  // namespace bubblescope::traces

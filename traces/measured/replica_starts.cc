@@ -14,12 +14,12 @@ namespace {
 using Replicas = std::map<std::int32_t, ReplicaStep>;
 
 /// Empty where the start of a step is not known.
-StepExtents find_extents(const std::vector<MeasuredStep>& measured) {
-  StepExtents extents;
+PipelineExtents find_extents(const std::vector<MeasuredStep>& measured) {
+  PipelineExtents extents;
   for (const MeasuredStep& step : measured) {
     if (!step.begin) return {};
-    extents[{step.replica, step.number}] = {*step.begin,
-                                            *step.begin + compute_makespan(step.timeline)};
+    extents[{step.replica, step.number}].ops = {*step.begin,
+                                                *step.begin + compute_makespan(step.timeline)};
   }
   return extents;
 }

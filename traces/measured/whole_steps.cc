@@ -29,7 +29,7 @@ const ReplicaStep& find_slowest(const std::map<std::int32_t, ReplicaStep>& repli
 }  // namespace
 
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
-                                        const StepExtents& pipelines) {
+                                        const PipelineExtents& pipelines) {
   std::vector<WholeStep> found;
   for (const auto& [number, replicas] : group_replicas(pipelines, activities)) {
     const ReplicaStep& slowest = find_slowest(replicas);

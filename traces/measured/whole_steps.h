@@ -11,6 +11,6 @@ namespace bubblescope::traces {
 
 /// Returns one entry per step, in order.
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
-                                        const StepExtents& pipelines);
+                                        const PipelineExtents& pipelines);
 
 }  // namespace bubblescope::traces

@@ -135,7 +135,8 @@ std::string find_obstacle(const traces::MeasuredStep& step) {
 
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
                                   const traces::AssembledSteps& read) {
-  traces::TrustEvidence evidence{{}, {}, read.remarks.doubts, read.remarks.faults};
+  traces::TrustEvidence evidence{
+      {}, {}, read.remarks.doubts, read.remarks.faults, read.remarks.lost};
   if (iterations.causes && iterations.causes->is_known)
     evidence.standstill = find_standstill(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)

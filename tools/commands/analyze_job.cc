@@ -34,6 +34,7 @@
 #include "traces/reports/between_steps.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
+#include "traces/reports/step_period.h"
 
 namespace bubblescope::tools {
 
@@ -367,7 +368,9 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
   iterations.between_steps = traces::measure_between_steps(steps);
+  iterations.step_period = traces::measure_step_period(steps);
   iterations.lacks_replicas = read.lacks_replicas;
+  iterations.lacks_ranks = !steps.front().missing_ranks.empty();
   iterations.left_out = std::move(read.remarks.left_out);
   iterations.notes = std::move(read.remarks.notes);
   if (iterations.causes && iterations.trust.verdict != traces::Verdict::kNone)

@@ -179,7 +179,7 @@ TEST_F(TraceFolders, RefuseADamagedTraceByName) {
     const CommandOutcome outcome = analyze();
     EXPECT_EQ(outcome.status, 2) << outcome.output;
     EXPECT_NE(outcome.output.find(name), std::string::npos) << outcome.output;
-    EXPECT_NE(outcome.output.find("repair it, or move it elsewhere"), std::string::npos)
+    EXPECT_NE(outcome.output.find("record or repair it, or move it elsewhere"), std::string::npos)
         << outcome.output;
     std::filesystem::remove(path(name));
   }

@@ -46,6 +46,12 @@ std::pair<Fault, std::string> error_of(const std::function<void()>& run) {
   return {Fault::kProblem, ""};
 }
 
+// Downloads and copies lose the ending.
+TEST_F(Files, AreUnpackedWhateverTheirName) {
+  std::ofstream(path("trace.json"), std::ios::binary) << pack("{}");
+  EXPECT_EQ(traces::read_file(path("trace.json")), "{}");
+}
+
 TEST_F(Files, ComeBackAsTheyWere) {
   const std::string content = std::string("line\r\n\0byte\xff", 12) + std::string(200'000, 'x');
   for (const char* name : {"plain", "packed.gz"}) {

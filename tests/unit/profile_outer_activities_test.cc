@@ -125,6 +125,22 @@ TEST(ProfileOuterActivities, OfTheHostAreNamedAsWell) {
   EXPECT_EQ(read.whole_steps[0].outside, (Parts{{"all-reduce", 50'000}, {"optimizer", 40'000}}));
 }
 
+// Names that the training script gives say as much. Ranges within each other count once, and one
+// that holds ops is none of these.
+TEST(ProfileOuterActivities, OfTheScriptAreNamedAsWell) {
+  RankProfile profile(0, 1);
+  profile.annotation("ProfilerStep#4", 0, 500).annotation("train_step_with_optimizer", 5, 490);
+  profile.annotation("dataloader", 10, 60);
+  profile.annotation("PP:0F0", 100, 100).call("aten::mm", 100, 100);
+  profile.annotation("PP:0B0", 200, 100).gradient(200, 100);
+  profile.annotation("optimizer_step", 310, 80);
+  profile.annotation("Optimizer.step#AdamW.step", 320, 40);
+  const traces::AssembledSteps read = traces::assemble_steps(profile.read());
+  ASSERT_EQ(read.whole_steps.size(), 1u);
+  using Parts = std::vector<std::pair<std::string, Nanos>>;
+  EXPECT_EQ(read.whole_steps[0].outside, (Parts{{"optimizer", 80'000}, {"data loader", 60'000}}));
+}
+
 // Both replicas are in the step for 500 µs. What is outside of the pipeline is that of the replica
 // that computes the longest: the other one waits for it in the all-reduce.
 TEST(ProfileOuterActivities, OutsideAreThoseOfTheReplicaThatWaitsTheLeast) {

@@ -200,6 +200,29 @@ TEST(ProfileRecordings, StepsWithSeveralRunsAreRefused) {
   EXPECT_NE(text.find("profiler.step() after each"), std::string::npos) << text;
 }
 
+/// A profile without marks, whose ops follow from its messages, with further annotations.
+std::string refusal_with(const std::vector<std::string>& annotations) {
+  RankProfile profile(0);
+  profile.forward_call(10, 40).event("cpu_op", "c10d::send", 52, 1).gradient(120, 40);
+  int start = 200;
+  for (const std::string& name : annotations) profile.annotation(name, start += 10, 5);
+  return refusal_of(profile);
+}
+
+TEST(ProfileRecordings, MissingStepsAreThoseOfAnAnnotation) {
+  const std::string text = refusal_with({"iteration 3", "iteration 4", "Optimizer.step#SGD.step"});
+  EXPECT_NE(text.find(R"x({"match":"iteration (\\d+)","kind":"step","step":"$1"})x"), text.npos)
+      << text;
+  EXPECT_NE(text.find("'iteration 3' (2 like it)"), text.npos) << text;
+  EXPECT_NE(text.find("give profile() a schedule"), text.npos) << text;
+}
+
+TEST(ProfileRecordings, AnnotationsThatNameOpsGetRules) {
+  const std::string text = refusal_with({"recv_forward", "F3", "B3", "F4", "B4"});
+  EXPECT_NE(text.find(R"x({"match":"F(\\d+)","kind":"F","microbatch":"$1"})x"), text.npos) << text;
+  EXPECT_NE(text.find(R"x({"match":"B(\\d+)","kind":"B","microbatch":"$1"})x"), text.npos) << text;
+}
+
 // No rule can mend a recording without steps, so none is suggested.
 TEST(ProfileRecordings, MissingStepsAreNamed) {
   const std::string text = refusal_of(RankProfile(0)

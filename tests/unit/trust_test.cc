@@ -39,6 +39,20 @@ TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
   EXPECT_TRUE(traces::write_trust_text(trust).starts_with("not trusted"));
 }
 
+// Time that no op stands for explains what a replay misses; where it misses nothing, it is no
+// reservation.
+TEST(Trust, NamesLostTimeWhereAReplayMissesTheStep) {
+  traces::TrustEvidence evidence{{0.06}, {}, {}, {}, {{0.1, "a"}, {0.3, "b"}, {0.2, "c"}}};
+  traces::Trust trust = traces::judge_trust(report_of(100, 90), evidence);
+  ASSERT_EQ(trust.why.size(), 3u);
+  EXPECT_EQ(trust.why[1], "b");
+  EXPECT_EQ(trust.why[2], "c");
+  evidence.replay_errors = {0.01};
+  trust = traces::judge_trust(report_of(100, 90), evidence);
+  EXPECT_EQ(trust.verdict, traces::Verdict::kGood);
+  EXPECT_TRUE(trust.why.empty());
+}
+
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
   EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}, {}}).verdict,
             traces::Verdict::kNone);

@@ -123,6 +123,7 @@ std::string print_text(const Analysis& analysis, const traces::DrawOptions& draw
   return traces::write_left_out_text(iterations) + traces::write_trust_text(iterations.trust) +
          name_flags(traces::draw_timeline(step.record(), draw)) + "\n" +
          traces::write_whole_step_text(iterations) +
+         traces::write_step_period_text(iterations.step_period) +
          name_flags(traces::write_text_report(step.record(), draw)) +
          traces::write_iterations_text(iterations) + print_worker_map(iterations) +
          print_tries(analysis);

@@ -34,6 +34,7 @@
 #include "traces/reports/between_steps.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
+#include "traces/reports/step_period.h"
 
 namespace bubblescope::tools {
 
@@ -135,7 +136,8 @@ std::string find_obstacle(const traces::MeasuredStep& step) {
 
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
                                   const traces::AssembledSteps& read) {
-  traces::TrustEvidence evidence{{}, {}, read.remarks.doubts, read.remarks.faults};
+  traces::TrustEvidence evidence{
+      {}, {}, read.remarks.doubts, read.remarks.faults, read.remarks.lost};
   if (iterations.causes && iterations.causes->is_known)
     evidence.gap_shares = find_gap_shares(join_replicas(read.steps));
   for (const traces::IterationRow& row : iterations.rows)
@@ -366,7 +368,9 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
   iterations.between_steps = traces::measure_between_steps(steps);
+  iterations.step_period = traces::measure_step_period(steps);
   iterations.lacks_replicas = read.lacks_replicas;
+  iterations.lacks_ranks = !steps.front().missing_ranks.empty();
   iterations.left_out = std::move(read.remarks.left_out);
   iterations.notes = std::move(read.remarks.notes);
   if (iterations.causes && iterations.trust.verdict != traces::Verdict::kNone)

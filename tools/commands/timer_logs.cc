@@ -37,7 +37,7 @@ std::string read_begin(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(file.gcount()));
-  return path.ends_with(".gz") ? traces::gunzip_begin(begin) : begin;
+  return traces::is_gzip(begin) ? traces::gunzip_begin(begin) : begin;
 }
 
 /// The text of a file, or a view of a stream's.

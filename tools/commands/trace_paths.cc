@@ -264,8 +264,11 @@ void append_folder(traces::ObservedTrace& trace, const std::string& folder,
   std::vector<std::string> names;
   for (const Unread& file : unread) {
     if (!may_be_left_out(file, names_of_traces))
-      throw Error(fmt::format("{}; it lies among the traces of {}: repair it, or move it elsewhere",
-                              file.reason, folder));
+      throw Error(
+          fmt::format("{}; it lies among the traces of {}: record or repair it, or move it "
+                      "elsewhere if it is no "
+                      "rank of this job",
+                      file.reason, folder));
     names.push_back(file_name(file.path));
   }
   if (!names.empty())

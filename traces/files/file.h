@@ -10,7 +10,8 @@ namespace bubblescope::traces {
 /// Receives the content of a file piece by piece.
 using Sink = std::function<void(std::string_view piece)>;
 
-/// Reads a whole file, "-" for stdin; names ending in .gz are unpacked. Throws Error.
+/// Reads a whole file, "-" for stdin; what gzip has packed is unpacked, whatever its name, and so
+/// are names ending in .gz. Throws Error.
 std::string read_file(const std::string& path);
 
 /// The name of an input in messages: "stdin" for "-".

@@ -116,6 +116,8 @@ std::string unpacks_too_far(std::size_t max_size) {
 
 }  // namespace
 
+bool is_gzip(std::string_view begin) { return begin.starts_with("\x1f\x8b"); }
+
 std::string gunzip(std::string_view packed) {
   Inflate stream(packed);
   std::string content;

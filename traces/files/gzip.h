@@ -1,4 +1,4 @@
-// Compresses and decompresses gzip, for files whose names end in .gz.
+// Compresses and decompresses gzip, for files whose names end in .gz or whose content is packed.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,9 @@ class GzipWriter {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Whether these first bytes are those of a gzip file, whatever its name is.
+bool is_gzip(std::string_view begin);
 
 /// Decompresses, including several members in a row. Throws an Error whose text follows a file's
 /// name: "is not a gzip file", "is cut short", ..., or that the result exceeds

@@ -1,5 +1,5 @@
-// Reads whole files within the limits of traces/files/input_limit.h; decompresses names that end in
-// .gz.
+// Reads whole files within the limits of traces/files/input_limit.h; decompresses what gzip has
+// packed.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -74,7 +74,7 @@ std::string read_all(const Input& input, std::string content = {}) {
     if (content.size() + count > input.max_size)
       throw Error(describe_too_large(input.name, input.max_size));
     content += piece;
-    if (input.size == 0 && piece.find('\0') != piece.npos) {
+    if (input.size == 0 && piece.find('\0') != piece.npos && !is_gzip(content)) {
       expect_no_utf16(content, input.name);
       throw Error(input.name + " has nul bytes, which no text has; give a text file");
     }
@@ -131,13 +131,15 @@ void expect_no_utf16(std::string_view begin, const std::string& name) {
 }
 
 std::string read_file(const std::string& path) {
-  if (path == "-") return read_all({STDIN_FILENO, "the standard input", 0, max_streamed()});
-  std::string content = read_plain(path);
-  if (!path.ends_with(".gz")) return content;
+  const bool is_stream = path == "-";
+  const std::string name = is_stream ? "the standard input" : path;
+  std::string content =
+      is_stream ? read_all({STDIN_FILENO, name, 0, max_streamed()}) : read_plain(path);
+  if (!path.ends_with(".gz") && !is_gzip(content)) return content;
   try {
     return gunzip(content);
   } catch (const Error& error) {
-    throw Error(error.fault(), fmt::format("{} {}", path, error.what()));
+    throw Error(error.fault(), fmt::format("{} {}", name, error.what()));
   }
 }
 

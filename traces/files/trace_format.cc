@@ -205,6 +205,7 @@ void append(ObservedTrace& trace, ObservedTrace further) {
   move_all(trace.remarks.left_out, further.remarks.left_out);
   move_all(trace.remarks.doubts, further.remarks.doubts);
   move_all(trace.remarks.faults, further.remarks.faults);
+  move_all(trace.remarks.lost, further.remarks.lost);
 }
 
 }  // namespace bubblescope::traces

@@ -56,12 +56,19 @@ struct ObservedOp {
   Nanos end = 0;
 };
 
+/// Time of a rank that no op and no message stands for, which a replay would miss.
+struct LostTime {
+  double share = 0;  ///< of the rank's steps
+  std::string text;  ///< a whole sentence
+};
+
 /// Whole sentences about a trace or its steps.
 struct Remarks {
   std::vector<std::string> left_out;  ///< files and steps that are in no report
   std::vector<std::string> notes;     ///< what else was left out or corrected
   std::vector<std::string> doubts;    ///< the same where it makes the report less certain
   std::vector<std::string> faults;    ///< the same where its times support no conclusion
+  std::vector<LostTime> lost = {};    ///< the same where a replay misses the measured span
 };
 
 /// The content of one or several files: whole steps, or single ops for assemble_steps().
@@ -99,7 +106,7 @@ struct TraceFormat {
   std::function<ObservedTrace(const TraceInput& input)> read;
 };
 
-/// Reads one file; "-" is stdin, .gz is unpacked. `rules` may be null. Throws Error.
+/// Reads one file; "-" is stdin, gzip is unpacked. `rules` may be null. Throws Error.
 ObservedTrace read_trace(const std::string& path, const NameRules* rules = nullptr);
 
 /// The same for a text already in memory.

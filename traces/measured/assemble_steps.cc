@@ -16,6 +16,7 @@
 #include "traces/measured/build_step.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/empty_ops.h"
+#include "traces/measured/evaluation_steps.h"
 #include "traces/measured/expect_one_run.h"
 #include "traces/measured/group_steps.h"
 #include "traces/measured/microbatch_gaps.h"
@@ -28,6 +29,7 @@
 #include "traces/measured/replica_ranks.h"
 #include "traces/measured/replica_starts.h"
 #include "traces/measured/running_microbatches.h"
+#include "traces/measured/runs_of_step.h"
 #include "traces/measured/separate_replicas.h"
 #include "traces/measured/settle_step.h"
 #include "traces/measured/step_marks.h"
@@ -109,10 +111,13 @@ PlacedOps place_ops(ObservedTrace trace) {
   expect_one_run(trace, numbers);
   if (const std::optional<std::string> apart = expect_replicas_together(trace))
     trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);
+  trace.remarks = with_first_doubt(std::move(trace.remarks), describe_ranks_apart(trace));
   std::map<StepKey, StepOps> steps = group_by_step(std::exchange(trace.ops, {}), numbers);
   if (steps.empty())
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
+  if (const std::size_t evaluations = remove_evaluations(steps); evaluations > 0)
+    trace.remarks.notes.push_back(describe_evaluations(evaluations));
   PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
   placed.has_open_chunks = ranked.has_open_chunks;
   return placed;
@@ -139,6 +144,7 @@ struct Findings {
   std::optional<std::string> empty_op = {};
   std::optional<std::string> short_ops = {};
   std::vector<std::string> other_ranges = {};
+  std::optional<std::string> runs_of_step = {};
   Corrections corrections = {};  ///< in all steps, also in those that are left out
 };
 
@@ -153,6 +159,7 @@ Remarks gather_remarks(Remarks remarks, const Findings& found,
   add_sentence(remarks.notes, found.unrun_stage);
   append(remarks.notes, found.clocks);
   append(remarks.doubts, found.other_ranges);
+  add_sentence(remarks.notes, found.runs_of_step);
   add_sentence(remarks.doubts, found.large_shift);
   add_sentence(remarks.doubts, found.missing_neighbour);
   add_sentence(remarks.doubts, found.empty_op);
@@ -231,9 +238,20 @@ Findings with_drafts(Findings found, const DraftSteps& drafts, const ReplicaCloc
 Findings with_times(Findings found, const std::vector<MeasuredStep>& steps,
                     const PlacedOps& placed) {
   if (placed.has_assigned_ranks) found.missing_neighbour = describe_missing_neighbours(steps);
+  found.runs_of_step = describe_runs_of_step(steps.front());
   if (!placed.trace.source.has_true_zeros) found.empty_op = describe_empty_op(steps);
   if (placed.trace.source.has_micros) found.short_ops = describe_short_ops(steps);
   return found;
+}
+
+/// Those of ranks that wait for their first input.
+std::set<std::int32_t> find_waiting_recorders(const DraftStep& draft, const RankNumbers& numbers) {
+  const std::set<std::int32_t> ranks = find_waiting_ranks(draft);
+  std::set<std::int32_t> recorders;
+  for (std::int32_t recorder = 0; recorder < std::ssize(numbers.of_recorder); ++recorder)
+    if (ranks.contains(numbers.of_recorder[static_cast<std::size_t>(recorder)]))
+      recorders.insert(recorder);
+  return recorders;
 }
 
 struct TimedDrafts {
@@ -244,7 +262,8 @@ struct TimedDrafts {
 /// Times the drafts, after the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
   PipelineExtents extents;
-  for (const auto& [key, draft] : drafts) extents[key] = extent_of(draft.lanes);
+  for (const auto& [key, draft] : drafts)
+    extents[key] = {extent_of(draft.lanes), find_waiting_recorders(draft, numbers)};
   assembled.whole_steps = find_whole_steps(assembled.activities, extents);
   assembled.outer_activities =
       find_outer_activities(assembled.activities, extents, numbers.of_recorder);

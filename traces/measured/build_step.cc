@@ -238,6 +238,18 @@ DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
   return draft;
 }
 
+std::set<std::int32_t> find_waiting_ranks(const DraftStep& draft) {
+  const Program& program = draft.step.program;
+  std::set<std::int32_t> seen;
+  std::set<std::int32_t> waiting;
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    if (!is_compute(instruction.op.kind) || !seen.insert(instruction.rank).second) continue;
+    if (!program.dependencies_of(id).empty()) waiting.insert(instruction.rank);
+  }
+  return waiting;
+}
+
 SettledStep time_step(DraftStep draft) {
   MeasuredStep& step = draft.step;
   step.timeline = time_computes(draft);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ TimeSpan extent_of(const std::vector<std::vector<ObservedOp>>& lanes);
 /// trace get stand-ins. Throws Error where the ops are not a whole step of a pipeline.
 DraftStep order_step(const ObservedTrace& trace, std::string label, StepOps ops,
                      std::int32_t ranks);
+
+/// The ranks whose first op needs a result of another rank.
+std::set<std::int32_t> find_waiting_ranks(const DraftStep& draft);
 
 /// Times the step. Its corrections come without those of the draft.
 SettledStep time_step(DraftStep draft);

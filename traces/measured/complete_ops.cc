@@ -130,6 +130,31 @@ bool all_ranks_open(const ObservedTrace& trace) {
          });
 }
 
+/// When each recorder loads data.
+class DataLoads {
+ public:
+  explicit DataLoads(const ObservedTrace& trace)
+      : are_ahead_(trace.source.has_any_slices), starts_(trace.recorders.size()) {
+    for (const ObservedActivity& activity : trace.activities)
+      if (activity.name == kLoadingData)
+        starts_[static_cast<std::size_t>(activity.recorder)].push_back(activity.start);
+    for (std::vector<Nanos>& own : starts_) std::sort(own.begin(), own.end());
+  }
+
+  /// Whether an activity behind an op that has `ended` is of the step of the next one: it loads
+  /// data, or follows loading it. Threads of other programs may load data ahead.
+  bool begins_step(const ObservedActivity& activity, Nanos ended) const {
+    if (activity.name == kLoadingData) return true;
+    const std::vector<Nanos>& own = starts_[static_cast<std::size_t>(activity.recorder)];
+    const auto load = std::lower_bound(own.begin(), own.end(), ended);
+    return !are_ahead_ && load != own.end() && *load < activity.start;
+  }
+
+ private:
+  bool are_ahead_;
+  std::vector<std::vector<Nanos>> starts_;  ///< [recorder]
+};
+
 }  // namespace
 
 ObservedTrace split_steps(ObservedTrace trace) {
@@ -159,13 +184,15 @@ ObservedTrace place_by_time(ObservedTrace trace) {
     return trace;
   const std::vector<OpsInOrder> by_recorder = computes_by_recorder(trace);
   const StepExtents steps = find_step_extents(trace);
+  const DataLoads loads(trace);
   for (ObservedActivity& activity : trace.activities) {
     const OpsInOrder& ops = by_recorder[static_cast<std::size_t>(activity.recorder)];
     if (activity.has_step || ops.empty()) continue;
     const auto next = std::upper_bound(
         ops.begin(), ops.end(), activity.start,
         [](Nanos start, const ObservedOp* observed) { return start < observed->start; });
-    const bool is_for_next = activity.name == kLoadingData && next != ops.end();
+    const Nanos ended = next == ops.begin() ? activity.start : (*std::prev(next))->end;
+    const bool is_for_next = next != ops.end() && loads.begins_step(activity, ended);
     activity.step = (is_for_next || next == ops.begin() ? *next : *std::prev(next))->step;
   }
   if (trace.source.has_any_slices) trace = keep_usual_activities(std::move(trace));

@@ -169,6 +169,8 @@ std::optional<DeviceActivityKind> kind_of_activity(Activity activity) {
     case Activity::kStep:
     case Activity::kDataLoader:
     case Activity::kOptimizer:
+    case Activity::kNamedLoading:
+    case Activity::kNamedUpdate:
     case Activity::kBarrier:
     case Activity::kHostCollective:
     case Activity::kLaunch:

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "traces/files/quote.h"
 #include "traces/measured/time_span.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 
@@ -144,6 +146,44 @@ std::string judge_apart(const Run& before, const Run& after) {
 }
 
 }  // namespace
+
+std::string describe_ranks_apart(const ObservedTrace& trace) {
+  struct Rank {
+    TimeSpan times;
+    std::int32_t recorder = 0;
+  };
+  std::map<std::pair<std::int32_t, std::string>, std::map<std::int32_t, Rank>> pipelines;
+  Nanos longest = 0;
+  for (const ObservedOp& observed : trace.ops) {
+    const std::string& host = trace.recorders[static_cast<std::size_t>(observed.recorder)].host;
+    if (host.empty()) continue;
+    Rank& rank =
+        pipelines[{observed.replica, host}]
+            .emplace(observed.recorder, Rank{{observed.start, observed.end}, observed.recorder})
+            .first->second;
+    widen(rank.times, observed);
+    longest = std::max(longest, rank.times.length());
+  }
+  for (const auto& [pipeline, of_recorder] : pipelines) {
+    std::vector<Rank> ranks;
+    for (const auto& [_, rank] : of_recorder) ranks.push_back(rank);
+    std::stable_sort(ranks.begin(), ranks.end(), [](const Rank& left, const Rank& right) {
+      return left.times.start < right.times.start;
+    });
+    const Rank* last = &ranks.front();
+    for (const Rank& next : ranks) {
+      if (next.times.start - last->times.end > longest)
+        return fmt::format(
+            "{} ends {} before {} begins, by the clock of their host {}: unless these are several "
+            "hosts of one name, the traces are of two runs; give those of one run",
+            trace.recorders[static_cast<std::size_t>(last->recorder)].where,
+            format_time(next.times.start - last->times.end),
+            trace.recorders[static_cast<std::size_t>(next.recorder)].where, quote(pipeline.second));
+      if (last->times.end < next.times.end) last = &next;
+    }
+  }
+  return {};
+}
 
 std::optional<std::string> expect_replicas_together(const ObservedTrace& trace) {
   expect_together_on_hosts(trace);

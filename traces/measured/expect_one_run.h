@@ -21,4 +21,8 @@ void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers);
 /// they run together.
 std::optional<std::string> expect_replicas_together(const ObservedTrace& trace);
 
+/// Says that a rank ends long before another one of its pipeline begins, by the clock of their
+/// host; empty where none does.
+std::string describe_ranks_apart(const ObservedTrace& trace);
+
 }  // namespace bubblescope::traces

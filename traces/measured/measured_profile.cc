@@ -12,6 +12,7 @@
 
 #include "traces/measured/contradictions.h"
 #include "traces/measured/early_end.h"
+#include "traces/measured/lost_time.h"
 #include "traces/measured/message_kernels.h"
 #include "traces/measured/named_slices.h"
 #include "traces/measured/profile_activity.h"
@@ -69,6 +70,7 @@ ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
   if (found.ops.empty()) refuse_profile(profile.events, profile.activity, profile.file);
   ObservedTrace trace;
   trace.remarks = describe_recording(found, profile);
+  trace.remarks.lost = find_lost_time(profile.events, found.ops, profile.file);
   trace.recorders.push_back(make_recorder(profile.place, profile.events.host, profile.file));
   if (!profile.place.rank) trace.recorders[0].rank = found.rank;
   const std::int32_t replica = profile.place.replica.value_or(0);

@@ -76,6 +76,8 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       case Activity::kStep:
       case Activity::kDataLoader:
       case Activity::kOptimizer:
+      case Activity::kNamedLoading:
+      case Activity::kNamedUpdate:
       case Activity::kHostCollective:
       case Activity::kBarrier: break;
     }

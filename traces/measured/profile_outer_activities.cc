@@ -1,6 +1,7 @@
 // Collects activities by what launched them.
 #include "traces/measured/profile_outer_activities.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ class ActivityFinder {
       if (event.activity == Activity::kHostCollective)
         add(name_of(event.collective), event, event.start);
       if (event.activity == Activity::kDataLoader) add(kLoadingData, event, event.start);
+      if (event.activity == Activity::kNamedLoading && !contains_op(event))
+        add(kLoadingData, event, event.start);
     }
     add_host_optimizers();
     return std::move(activities_);
@@ -93,7 +96,17 @@ class ActivityFinder {
   void add_host_optimizers() {
     if (has_device_optimizer_) return;
     for (const ProfiledEvent& event : events_.profiled)
-      if (event.activity == Activity::kOptimizer) add("optimizer", event, event.start);
+      if (event.activity == Activity::kOptimizer ||
+          (event.activity == Activity::kNamedUpdate && !contains_op(event)))
+        add("optimizer", event, event.start);
+  }
+
+  /// A name may speak of a part of what its range holds: "forward, backward, optimizer".
+  bool contains_op(const ProfiledEvent& event) const {
+    const auto next =
+        std::lower_bound(ops_.begin(), ops_.end(), event.start,
+                         [](const TimeSpan& op, Nanos start) { return op.start < start; });
+    return next != ops_.end() && next->start < event.end;
   }
 
   const ChromeEvents& events_;

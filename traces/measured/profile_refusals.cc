@@ -11,11 +11,31 @@
 
 namespace bubblescope::traces {
 
+namespace {
+
+/// Without a schedule, PyTorch's profiler writes no mark, whatever profiler.step() is called for.
+constexpr const char* kMarkSteps =
+    "give profile() a schedule (torch.profiler.schedule()) and call profiler.step() after each "
+    "step: without a schedule it writes no mark";
+
+/// The annotations that were seen, and the rules that read them where some fit.
+std::string suggest_rules(const SeenNames& names) {
+  std::string rules = names.suggest_op_rules();
+  const std::string step = names.suggest_step_rule();
+  if (!rules.empty() && !step.empty()) rules += ", ";
+  rules += step;
+  std::string text = names.list();
+  if (!rules.empty()) text += fmt::format("; rules that may read them, for `rules`: {}", rules);
+  return text;
+}
+
+}  // namespace
+
 void refuse_unnumbered(const std::string& file, const std::string& op) {
   throw Error(fmt::format(
       "{}: the op '{}' states no micro-batch, and the profile marks no step (ProfilerStep#N), so "
-      "micro-batches and steps cannot be distinguished; call profiler.step() after each step",
-      file, op));
+      "micro-batches and steps cannot be distinguished; {}",
+      file, op, kMarkSteps));
 }
 
 void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
@@ -40,10 +60,10 @@ void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
   if (is_of_pipeline && !has(Activity::kStep))
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op and marks no step (ProfilerStep#N), so "
-        "that its forwards, backwards and messages cannot be divided into steps; call "
-        "profiler.step() after each step, and annotate the ops ('PP:0F3', by record_function) "
-        "where ranks have several stages",
-        file));
+        "that its forwards, backwards and messages cannot be divided into steps{}; {}, and where "
+        "ranks have several stages, name the ops ('PP:0F3', by record_function, or by "
+        "tools/hooks/bubblescope_hooks.py)",
+        file, suggest_rules(events.names), kMarkSteps));
   throw NoPipeline(fmt::format(
       "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
       "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "

@@ -6,6 +6,9 @@
 #include <cctype>
 #include <string>
 
+#include "traces/measured/activity_names.h"
+#include "traces/measured/collective_names.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -34,6 +37,8 @@ std::optional<Activity> classify_annotation(std::string_view name) {
     return Activity::kHostCollective;
   if (name.starts_with("Optimizer.")) return Activity::kOptimizer;
   if (name.starts_with("enumerate(DataLoader)")) return Activity::kDataLoader;
+  if (is_loading_data(name)) return Activity::kNamedLoading;
+  if (is_outer_activity(name) && !is_named_like_collective(name)) return Activity::kNamedUpdate;
   return {};
 }
 

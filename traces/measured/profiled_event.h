@@ -26,6 +26,8 @@ enum class Activity : std::uint8_t {
   kStep,            ///< ProfilerStep#N; `number` is N
   kDataLoader,
   kOptimizer,
+  kNamedLoading,  ///< an annotation of the training script that names loading data
+  kNamedUpdate,   ///< likewise the optimizer, or clearing and clipping gradients
   kBarrier,
   kHostCollective,  ///< a collective of the host from its post to its completion
   kLaunch,          ///< a call that starts a kernel; `number` is the correlation id of both

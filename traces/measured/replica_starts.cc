@@ -18,8 +18,8 @@ PipelineExtents find_extents(const std::vector<MeasuredStep>& measured) {
   PipelineExtents extents;
   for (const MeasuredStep& step : measured) {
     if (!step.begin) return {};
-    extents[{step.replica, step.number}] = {*step.begin,
-                                            *step.begin + compute_makespan(step.timeline)};
+    extents[{step.replica, step.number}].ops = {*step.begin,
+                                                *step.begin + compute_makespan(step.timeline)};
   }
   return extents;
 }

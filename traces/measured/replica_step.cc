@@ -32,17 +32,32 @@ void ReplicaStep::add(const ObservedActivity& activity) {
     longest_mark_ = std::max(longest_mark_.value_or(0), activity.end - activity.start);
     return;
   }
-  widen(all_, activity);
   const OuterTime time = outer_time(activity, pipeline_);
-  outside_[activity.name][activity.recorder] += time.sum();
+  if (time.before > 0 && waiting_.contains(activity.recorder)) {
+    const TimeSpan before{activity.start, std::min(activity.end, pipeline_.start)};
+    widen(prepared_.emplace(activity.recorder, before).first->second, before);
+    all_.end = std::max(all_.end, activity.end);
+  } else {
+    widen(all_, activity);
+  }
+  std::vector<TimeSpan>& outside = outside_[activity.name][activity.recorder];
+  if (time.before > 0) outside.push_back({activity.start, activity.start + time.before});
+  if (time.after > 0) outside.push_back({activity.end - time.after, activity.end});
   if (!is_named_like_collective(activity.name)) return;
   OuterTime& in_collectives = in_collectives_[activity.recorder];
   in_collectives.before += time.before;
   in_collectives.after += time.after;
 }
 
+TimeSpan ReplicaStep::all() const {
+  TimeSpan all = all_;
+  for (const auto& [_, before] : prepared_)
+    all.start = std::min(all.start, pipeline_.start - before.length());
+  return all;
+}
+
 Nanos ReplicaStep::whole() const {
-  if (!longest_mark_) return std::max(all_.length(), longest_range_);
+  if (!longest_mark_) return std::max(all().length(), longest_range_);
   return std::max(*longest_mark_, pipeline_.length());
 }
 
@@ -50,7 +65,7 @@ std::vector<std::pair<std::string, Nanos>> ReplicaStep::outer_parts() const {
   std::vector<std::pair<std::string, Nanos>> parts;
   for (const auto& [name, of_ranks] : outside_) {
     Nanos longest = 0;
-    for (const auto& [_, time] : of_ranks) longest = std::max(longest, time);
+    for (const auto& [_, spans] : of_ranks) longest = std::max(longest, cover(spans));
     if (longest > 0) parts.emplace_back(name, longest);
   }
   std::stable_sort(parts.begin(), parts.end(),

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,18 +23,27 @@ struct OuterTime {
   Nanos sum() const { return before + after; }
 };
 
+/// The ops of a replica in a step.
+struct PipelineExtent {
+  TimeSpan ops;                         ///< from the first start to the last end
+  std::set<std::int32_t> waiting = {};  ///< recorders whose first op needs another rank's result
+};
+
 class ReplicaStep {
  public:
   ReplicaStep() = default;
-  explicit ReplicaStep(TimeSpan pipeline) : pipeline_(pipeline), all_(pipeline) {}
+  explicit ReplicaStep(PipelineExtent pipeline)
+      : pipeline_(pipeline.ops), all_(pipeline.ops), waiting_(std::move(pipeline.waiting)) {}
 
   void add(const ObservedActivity& activity);
 
   /// From the first start to the last end of the ops.
   TimeSpan pipeline() const { return pipeline_; }
 
-  /// The same, with what runs around them.
-  TimeSpan all() const { return all_; }
+  /// The same, with what runs around them. Where a rank waits for its first input, all that it did
+  /// before counts as done just before the pipeline begins: it waits while others still run the
+  /// step before.
+  TimeSpan all() const;
 
   /// Where ranks mark their steps (ProfilerStep#N): the first start of a mark.
   std::optional<Nanos> marked_start() const { return marked_start_; }
@@ -58,17 +68,20 @@ class ReplicaStep {
 
  private:
   TimeSpan pipeline_;
-  TimeSpan all_;
+  TimeSpan all_;                               ///< without what waiting ranks do before
+  std::set<std::int32_t> waiting_;             ///< recorders
+  std::map<std::int32_t, TimeSpan> prepared_;  ///< [recorder], of these, before the pipeline
   std::optional<Nanos> marked_start_;
   std::optional<Nanos> longest_mark_;
   Nanos longest_range_ = 0;  ///< of those beyond which some work may lie
   std::optional<std::pair<std::string, Nanos>> other_range_;
-  std::map<std::string, std::map<std::int32_t, Nanos>> outside_;  ///< [name][recorder]
-  std::map<std::int32_t, OuterTime> in_collectives_;              ///< [recorder]
+  std::map<std::string, std::map<std::int32_t, std::vector<TimeSpan>>>
+      outside_;                                       ///< [name][recorder]
+  std::map<std::int32_t, OuterTime> in_collectives_;  ///< [recorder]
 };
 
-/// From the first op of a pipeline to its last, in every step.
-using PipelineExtents = std::map<StepKey, TimeSpan>;
+/// The pipeline's ops of each step.
+using PipelineExtents = std::map<StepKey, PipelineExtent>;
 
 /// The replicas of each step: [step][replica]. Activities of other steps and replicas are left out.
 std::map<std::int64_t, std::map<std::int32_t, ReplicaStep>> group_replicas(

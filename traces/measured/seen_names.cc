@@ -131,6 +131,16 @@ bool is_communication(const std::string& name) {
   return false;
 }
 
+/// Whether one op may have this name: a range around forwards and backwards has both words, and
+/// wrappers of modules name their own parts.
+bool may_be_op(const std::string& name) {
+  const std::string small = lower(name);
+  const auto has = [&](const char* word) { return small.find(word) != small.npos; };
+  const bool has_both = (has("forward") || has("fwd")) && (has("backward") || has("bwd"));
+  return !has_both && !name.starts_with("FSDP::") &&
+         !name.starts_with("DistributedDataParallel.") && !is_communication(name);
+}
+
 /// A name as a regular expression with a group for every number, and what the numbers mean.
 struct Pattern {
   static constexpr int kOpen = 0;  ///< several groups may be it, so the user has to say which is
@@ -211,30 +221,63 @@ void SeenNames::add(std::string_view name) {
   }
 }
 
-std::string SeenNames::describe() const {
-  if (empty()) return {};
+std::vector<const SeenNames::Group*> SeenNames::sort_groups() const {
   std::vector<const Group*> order;
   for (const auto& [_, group] : groups_) order.push_back(&group);
   std::stable_sort(order.begin(), order.end(), [](const Group* left, const Group* right) {
     return left->count > right->count;
   });
+  return order;
+}
+
+std::string SeenNames::suggest_op_rules() const {
+  // Names that speak of a kind are the best examples, if there are any: one of each kind.
+  const std::vector<const Group*> order = sort_groups();
+  std::string rules;
+  for (const char* const kind : {"F", "B", "I", "W", "R"}) {
+    const auto of_kind = std::find_if(order.begin(), order.end(), [&](const Group* group) {
+      const char* const own = guess_kind(lower(group->example));
+      return own != nullptr && std::string_view(own) == kind && may_be_op(group->example);
+    });
+    if (of_kind != order.end())
+      rules += (rules.empty() ? "" : ", ") + suggest_rule((*of_kind)->example);
+  }
+  return rules;
+}
+
+std::string SeenNames::suggest_step_rule() const {
+  const Group* found = nullptr;
+  for (const auto& [_, group] : groups_) {
+    if (!is_step_marker(group.example) || is_communication(group.example)) continue;
+    if (found != nullptr) return {};
+    found = &group;
+  }
+  if (found == nullptr) return {};
+  std::string rule;
+  JsonWriter json(rule);
+  json.begin_object().member("match", pattern_of(found->example).text);
+  json.member("kind", "step").member("step", "$1").end_object();
+  return rule;
+}
+
+std::string SeenNames::list() const {
+  if (empty()) return {};
+  const std::vector<const Group*> order = sort_groups();
   std::string text = "; its names: ";
   for (std::size_t at = 0; at < std::min(order.size(), kShown); ++at)
     text += fmt::format("{}{} ({} like it)", at == 0 ? "" : ", ", quote(order[at]->example),
                         order[at]->count);
   if (order.size() > kShown) text += fmt::format(" and {} other(s)", order.size() - kShown);
-  // Names that speak of a kind are the best examples, if there are any: one of each kind.
-  std::string rules;
-  for (const char* const kind : {"F", "B", "I", "W", "R"}) {
-    const auto of_kind = std::find_if(order.begin(), order.end(), [&](const Group* group) {
-      const char* const own = guess_kind(lower(group->example));
-      return own != nullptr && std::string_view(own) == kind && !is_communication(group->example);
-    });
-    if (of_kind != order.end())
-      rules += (rules.empty() ? "" : ", ") + suggest_rule((*of_kind)->example);
-  }
+  return text;
+}
+
+std::string SeenNames::describe() const {
+  std::string text = list();
+  if (text.empty()) return {};
+  std::string rules = suggest_op_rules();
   const bool has_kind = !rules.empty();
   if (!has_kind) {
+    const std::vector<const Group*> order = sort_groups();
     const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
              group->example != kProfilerItself;

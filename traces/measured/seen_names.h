@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bubblescope::traces {
 
@@ -20,11 +21,24 @@ class SeenNames {
   ///   what they mean: {"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"}
   std::string describe() const;
 
+  /// The most frequent names: "; its names: 'fwd mb 3' (64 like it), ..."; empty without any.
+  std::string list() const;
+
+  /// A rule for every kind of op that names speak of; empty where none does.
+  std::string suggest_op_rules() const;
+
+  /// A rule for names that count steps ("iteration 3"), of which each may be a step's range; empty
+  /// where none does, or several do.
+  std::string suggest_step_rule() const;
+
  private:
   struct Group {
     std::string example;
     std::size_t count = 0;
   };
+  /// The most frequent ones first.
+  std::vector<const Group*> sort_groups() const;
+
   std::map<std::string, Group, std::less<>> groups_;  ///< by name with '#' for every number
 };
 

@@ -25,13 +25,17 @@ namespace {
 /// Chrome traces may.
 bool may_recount(const ObservedTrace& trace) {
   if (trace.recorders.empty()) return false;
-  if (!trace.source.has_any_slices && !are_on_one_host(trace)) return false;
   const std::string& first = trace.recorders.front().where;
   return std::any_of(trace.recorders.begin(), trace.recorders.end(),
                      [&](const Recorder& recorder) { return recorder.where != first; }) &&
          std::all_of(trace.ops.begin(), trace.ops.end(), [](const ObservedOp& observed) {
            return observed.step_is_counted || !is_compute(observed.op.kind);
          });
+}
+
+/// Programs that write Chrome json state no host, and their files mostly have one clock.
+bool may_share_clock(const ObservedTrace& trace) {
+  return trace.source.has_any_slices || are_on_one_host(trace);
 }
 
 /// The number of compute ops by step.
@@ -93,10 +97,12 @@ void doubt_numbers(ObservedTrace& trace, const std::vector<OpsOfSteps>& counts) 
   if (fewest == most || counts[fewest].size() == counts[most].size()) return;
   trace.remarks.doubts.insert(
       trace.remarks.doubts.begin(),
-      fmt::format("{} has {} step(s) and {} has {}, and nothing states which of them are the same: "
-                  "they count from the first of each; state the step of every op (args.step)",
-                  trace.recorders[fewest].where, counts[fewest].size(), trace.recorders[most].where,
-                  counts[most].size()));
+      fmt::format(
+          "{} has {} step(s) and {} has {}, and nothing states which of them are the same: "
+          "they count from the first of each; record the same steps on all ranks, or state those "
+          "of all ops (args.step, or profiler.step() with `schedule=`)",
+          trace.recorders[fewest].where, counts[fewest].size(), trace.recorders[most].where,
+          counts[most].size()));
 }
 
 /// Moves ranges of whole steps along with their ops. `before` are the former steps of the ops.
@@ -118,6 +124,10 @@ ObservedTrace count_over_files(ObservedTrace trace) {
   if (!may_recount(trace)) return trace;
   const std::vector<OpsOfSteps> counts = count_ops(trace);
   if (are_whole(counts)) return trace;
+  if (!may_share_clock(trace)) {
+    doubt_numbers(trace, counts);
+    return trace;
+  }
   std::vector<std::int64_t> before;
   for (const ObservedOp& observed : trace.ops) before.push_back(observed.step);
   std::vector<std::size_t> all(trace.ops.size());

@@ -59,8 +59,8 @@ std::string describe_early_op(const EarlyOp& early, const Program& program) {
   const Instruction& op = program.instructions[early.op];
   const Instruction& needed = program.instructions[early.needed];
   return fmt::format(
-      "{} on rank {} begins {} before its input {} on rank {} has ended: clocks differ, or the "
-      "file was changed",
+      "{} on rank {} begins {} before its input {} on rank {} has ended: clocks differ, ranks "
+      "are of other steps or runs, or the file was changed",
       to_string(op.op), op.rank, to_text(early.early), to_string(needed.op), needed.rank);
 }
 

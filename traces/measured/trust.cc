@@ -30,6 +30,18 @@ std::optional<std::string> describe_gaps(const std::vector<double>& gap_shares) 
       longest - gap_shares.begin(), 100 * *longest);
 }
 
+/// The sentences on the longest lost times.
+std::vector<std::string> list_longest_lost(std::vector<LostTime> lost) {
+  constexpr std::size_t kShown = 2;
+  std::stable_sort(lost.begin(), lost.end(), [](const LostTime& left, const LostTime& right) {
+    return left.share > right.share;
+  });
+  std::vector<std::string> texts;
+  for (LostTime& one : lost)
+    if (texts.size() < kShown) texts.push_back(std::move(one.text));
+  return texts;
+}
+
 }  // namespace
 
 Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
@@ -53,6 +65,8 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
         100 * worst, 100 * trust.replay_error));
   if (std::optional<std::string> gaps = describe_gaps(evidence.gap_shares))
     doubts.push_back(*std::move(gaps));
+  if (trust.replay_error >= kMaxReplayError)
+    for (std::string& text : list_longest_lost(evidence.lost)) doubts.push_back(std::move(text));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))
     faults.push_back(fmt::format(

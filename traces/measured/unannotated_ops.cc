@@ -236,6 +236,19 @@ void expect_one_stage(const UnannotatedStep& step, std::int64_t number,
         profile.file, number, step.receives, step.forwards));
 }
 
+/// Says that ops follow from messages.
+std::string describe_source(const SeenNames& names) {
+  constexpr const char* kFollow =
+      "forwards and backwards are what computes between messages, and micro-batches are counted in "
+      "order";
+  const std::string rules = names.suggest_op_rules();
+  if (rules.empty()) return fmt::format("no op is annotated: {}", kFollow);
+  return fmt::format(
+      "no annotation is known as an op's: {}. To read those that name ops, `rules` "
+      "can say so: {}",
+      kFollow, rules);
+}
+
 /// Adds the ops of a marked step.
 ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const ProfiledEvent& mark,
                      const ProfiledRank& profile) {
@@ -289,10 +302,7 @@ ProfileOps find_unannotated_ops(const ProfiledRank& profile) {
   }
   for (const std::string& doubt : describe_sends(sends))
     found.remarks.doubts.push_back(profile.file + ": " + doubt);
-  if (!found.ops.empty())
-    found.remarks.notes.emplace_back(
-        "no op is annotated: forwards and backwards are what computes between messages, and "
-        "micro-batches are counted in order");
+  if (!found.ops.empty()) found.remarks.notes.push_back(describe_source(profile.events.names));
   return found;
 }
 

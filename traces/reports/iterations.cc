@@ -180,6 +180,7 @@ void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
         .end_object();
   else
     json.null();
+  write_step_period(json.line(1).key("step_period"), iterations.step_period);
   json.line(1).key("outside_pipeline_ns").begin_object();
   for (const auto& [name, time] : mean_outside(iterations.whole_steps))
     json.escaped_key(name).value(time);
@@ -249,6 +250,7 @@ Iterations remove_conclusions(Iterations iterations) {
   iterations.stragglers.reset();
   iterations.causes.reset();
   iterations.slowdown.reset();
+  if (iterations.step_period) iterations.step_period->idle.reset();
   return iterations;
 }
 
@@ -320,16 +322,21 @@ std::string write_whole_step_text(const Iterations& iterations) {
   for (const WholeStep& step : steps) pipeline += step.pipeline;
   std::string text = fmt::format(
       "step         {}{}  whole{}: mean of {}\n"
-      "pipeline     {}  of it, from the first op to the last",
+      "pipeline     {}  of it, from the first op to the last{}",
       is_open ? "at least " : "", format_time(compute_mean_step(iterations)),
       has_replicas(iterations) ? ", of the slowest replica" : "",
-      counted(std::ssize(steps), "step"), format_time(pipeline / std::ssize(steps)));
+      counted(std::ssize(steps), "step"), format_time(pipeline / std::ssize(steps)),
+      iterations.lacks_ranks ? " of the ranks that have a trace" : "");
   std::vector<std::string> parts;
   for (const auto& [name, time] : mean_outside(steps))
     if (parts.size() < kShown) parts.push_back(name + " " + format_time(time));
   if (const Nanos rest = mean_rest(steps); fraction(rest, compute_mean_step(iterations)) > kMinRest)
-    parts.push_back(format_time(rest) + " in which nothing was recorded");
-  if (!parts.empty()) text += fmt::format("; outside the pipeline: {}", fmt::join(parts, ", "));
+    parts.push_back(format_time(rest) + (iterations.lacks_ranks
+                                             ? " in which the others may have run ops"
+                                             : " in which nothing was recorded"));
+  if (!parts.empty())
+    text += fmt::format("; {}: {}", iterations.lacks_ranks ? "besides" : "outside the pipeline",
+                        fmt::join(parts, ", "));
   text += "\n";
   if (has_replicas(iterations)) text += "             (makespan below: mean of all replicas)\n";
   return text;

@@ -21,6 +21,7 @@
 //   "steps":[{"step":23,"step_ns":...,"pipeline_ns":...}, ...],
 //   "between_steps_ns":..., "longest_between_steps":{"ns":..., "after_step":4}, null where steps do
 //   not follow each other,
+//   "step_period":{"ns":...,"overlap_ns":...,"idle":0.055}, null likewise,
 //   "outside_pipeline_ns":{"grads-reduce-scatter":...,"optimizer":...},
 //   "lacks_replicas":false, whether replicas of the job have no trace
 //   "trust":{"replay_error":0.0021,"verdict":"good","why":[]}
@@ -39,6 +40,7 @@
 #include "sim/analysis/stragglers.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/trust.h"
+#include "traces/reports/step_period.h"
 
 namespace bubblescope::traces {
 
@@ -70,8 +72,10 @@ struct Iterations {
   std::vector<std::string> notes;          ///< sentences from the reader
   std::vector<std::int64_t> step_numbers;  ///< those of the slowdown's steps, in its order
   std::optional<BetweenSteps> between_steps;
+  std::optional<StepPeriod> step_period;
   std::vector<WholeStep> whole_steps;  ///< empty if files hold only the pipeline's ops
   bool lacks_replicas = false;         ///< data-parallel replicas of the job have no trace
+  bool lacks_ranks = false;            ///< ranks of the pipeline have no trace
   Trust trust;
 };
 

@@ -1,0 +1,90 @@
+// Adds up calls and receives within the steps of a profile.
+#include "traces/measured/lost_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "traces/measured/step_extents.h"
+#include "traces/measured/time_span.h"
+#include "traces/text/time_axis.h"
+
+namespace bubblescope::traces {
+
+namespace {
+
+/// Less than this share of the steps misleads no replay.
+constexpr double kNoticed = 0.02;
+constexpr Nanos kLong = 1'000'000;  ///< for a call that only posts a message
+
+/// The steps of a profile, from the first op to the last.
+class Steps {
+ public:
+  explicit Steps(const std::vector<ObservedOp>& ops) {
+    for (const auto& [_, extent] :
+         find_extents(ops, [](const ObservedOp& op) { return std::optional(op.step); })) {
+      extents_.push_back(extent);
+      length_ += extent.length();
+    }
+    sort_by_start(extents_);
+  }
+
+  bool contain(Nanos time) const { return lies_in(extents_, time); }
+
+  double share_of(Nanos time) const {
+    return length_ <= 0 ? 0 : static_cast<double>(time) / static_cast<double>(length_);
+  }
+
+ private:
+  std::vector<TimeSpan> extents_;
+  Nanos length_ = 0;
+};
+
+}  // namespace
+
+std::vector<LostTime> find_lost_time(const ChromeEvents& events, const std::vector<ObservedOp>& ops,
+                                     const std::string& file) {
+  const Steps steps(ops);
+  std::int64_t calls = 0;
+  Nanos posting = 0;
+  Nanos longest = 0;
+  for (const ProfiledEvent& event : events.profiled) {
+    if (event.activity != Activity::kSend && event.activity != Activity::kReceive) continue;
+    const Nanos time = event.end - event.start;
+    if (time < kLong || !steps.contain(event.start)) continue;
+    ++calls;
+    posting += time;
+    longest = std::max(longest, time);
+  }
+  std::int64_t early = 0;
+  Nanos waiting = 0;
+  for (const ObservedOp& op : ops) {
+    if (op.op.kind != OpKind::kRecvForward || op.chunk || op.op.stage != 0) continue;
+    ++early;
+    waiting += op.end - op.start;
+  }
+  std::vector<LostTime> found;
+  if (const double share = steps.share_of(posting); share >= kNoticed)
+    found.push_back(
+        {share,
+         fmt::format("{}: {} calls that post messages (c10d::send, c10d::recv_) take 1 ms or "
+                     "longer (up to {}), together {:.1f} % of the steps: the host is busy with "
+                     "them, and no op or message stands for that",
+                     file, calls, format_time(longest), 100 * share)});
+  if (const double share = steps.share_of(waiting); share >= kNoticed)
+    found.push_back(
+        {share,
+         fmt::format("{}: {} forwards of the first stage, which need no message, are preceded by "
+                     "receives that the rank waits for, {:.1f} % of the steps: they are for later "
+                     "ops, as PyTorch's runtime up to 2.8 waits before an op's turn, and a replay "
+                     "lets an op wait for its own input only",
+                     file, early, 100 * share)});
+  return found;
+}
+
+}  // namespace bubblescope::traces

@@ -13,7 +13,7 @@ std::vector<LinkUse> account_for_links(const Traffic& traffic, std::span<const R
     const double possible = static_cast<double>(resource.capacity) * static_cast<double>(makespan);
     LinkUse link;
     link.name = resource.name;
-    link.bytes = uses[at].load / kLoadPerByte;
+    link.bytes = static_cast<Bytes>(uses[at].load / kLoadPerByte);
     link.busy = uses[at].busy;
     link.shared = uses[at].shared;
     link.utilization = makespan == 0 ? 0 : static_cast<double>(uses[at].load) / possible;

@@ -23,7 +23,7 @@ using FlowId = std::uint32_t;
 
 /// The use of one resource.
 struct ResourceUse {
-  Load load = 0;
+  LoadSum load = 0;
   Nanos busy = 0;    ///< time with at least one flow
   Nanos shared = 0;  ///< time with at least two flows
 };

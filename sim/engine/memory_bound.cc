@@ -32,6 +32,25 @@ bool MemoryBound::allows(std::size_t place) const {
   return step.net <= 0 || highest_before(place) + step.net <= bound_;
 }
 
+/// A step that runs early raises all before it, of which the first that is too high is the limit.
+std::size_t MemoryBound::end_of_allowed(const MemoryStep& step) const {
+  if (held_ + step.peak > bound_) return 0;
+  if (step.net <= 0) return order_.size();
+  return std::min(order_.size(), first_above(bound_ - step.net) + 1);
+}
+
+/// Walks from the root to the first leaf above a level.
+std::size_t MemoryBound::first_above(std::int64_t level) const {
+  if (tree_[1].highest <= level) return order_.size();
+  std::size_t node = 1;
+  while (node < leaves_) {
+    level -= tree_[node].shift;
+    node *= 2;
+    if (tree_[node].highest <= level) ++node;
+  }
+  return node - leaves_;
+}
+
 void MemoryBound::take(std::size_t place) {
   shift_before(place, order_[place].net);
   remove(place);

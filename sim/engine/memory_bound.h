@@ -24,6 +24,9 @@ class MemoryBound {
   bool allows(std::size_t place) const;
   void take(std::size_t place);
 
+  /// The places before this one are those at which a step that adds this memory may be taken.
+  std::size_t end_of_allowed(const MemoryStep& step) const;
+
  private:
   /// A node of a binary tree over the order: the highest memory during its steps that remain, as if
   /// these ran in order; `shift` applies to all of them.
@@ -32,6 +35,7 @@ class MemoryBound {
     std::int64_t shift = 0;
   };
 
+  std::size_t first_above(std::int64_t level) const;
   std::int64_t highest_before(std::size_t place) const;
   void shift_before(std::size_t place, std::int64_t amount);
   void remove(std::size_t place);

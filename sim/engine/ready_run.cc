@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -20,10 +21,10 @@ bool computes(const Program& program, InstructionId id) {
 
 ReadySimulator::ReadySimulator(const Program& program, const ReadyRules& rules)
     : program_(program),
-      rules_(rules),
       units_(list_ready_units(program, rules)),
       unit_of_(program.size(), 0),
       awaited_(program.size(), 0) {
+  for (const std::vector<ReadyUnit>& units : units_) choices_.emplace_back(units, rules.priority);
   number_units();
   add_waiters();
 }
@@ -88,7 +89,7 @@ class ReadyLoop {
         gaps_(gaps),
         op_gap_(gaps.empty() ? 0 : *std::max_element(gaps.begin(), gaps.end())),
         awaited_(simulator.awaited_),
-        ready_(simulator.units_.size()),
+        ready_(simulator.choices_),
         busy_(simulator.units_.size(), false) {
     run_.timeline.source = "simulated";
     run_.timeline.start.assign(program_.size(), 0);
@@ -117,9 +118,6 @@ class ReadyLoop {
   }
 
  private:
-  /// The order in which a rank prefers its units: by priority, then by place.
-  using Choice = std::pair<std::int64_t, std::uint32_t>;
-
   const ReadyUnit& unit_of(InstructionId id) const {
     const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
     return simulator_.units_[rank][simulator_.unit_of_[id]];
@@ -132,7 +130,7 @@ class ReadyLoop {
   void become_ready(InstructionId id) {
     if (!computes(program_, id)) return start(id, now_);
     const auto rank = static_cast<std::size_t>(program_.instructions[id].rank);
-    ready_[rank].emplace(simulator_.rules_.priority[id], simulator_.unit_of_[id]);
+    ready_[rank].add(simulator_.unit_of_[id]);
     touched_.insert(rank);
   }
 
@@ -163,13 +161,11 @@ class ReadyLoop {
   void choose() {
     for (const std::size_t rank : std::exchange(touched_, {})) {
       if (busy_[rank]) continue;
-      const auto best =
-          std::find_if(ready_[rank].begin(), ready_[rank].end(),
-                       [&](const Choice& choice) { return memory_[rank].allows(choice.second); });
-      if (best == ready_[rank].end()) continue;
-      const ReadyUnit& unit = simulator_.units_[rank][best->second];
-      memory_[rank].take(best->second);
-      ready_[rank].erase(best);
+      const std::optional<std::uint32_t> best = ready_[rank].find(memory_[rank]);
+      if (!best) continue;
+      const ReadyUnit& unit = simulator_.units_[rank][*best];
+      memory_[rank].take(*best);
+      ready_[rank].remove(*best);
       busy_[rank] = true;
       run_.order[rank].push_back(unit.first);
       start(unit.first, now_);
@@ -185,10 +181,10 @@ class ReadyLoop {
   std::span<const Nanos> gaps_;
   Nanos op_gap_;
   std::vector<std::uint32_t> awaited_;
-  std::vector<std::set<Choice>> ready_;  ///< [rank]
-  std::vector<bool> busy_;               ///< [rank]
-  std::vector<MemoryBound> memory_;      ///< [rank]
-  std::set<std::size_t> touched_;        ///< ranks that may have a choice to make
+  std::vector<ReadyChoices> ready_;  ///< [rank]
+  std::vector<bool> busy_;           ///< [rank]
+  std::vector<MemoryBound> memory_;  ///< [rank]
+  std::set<std::size_t> touched_;    ///< ranks that may have a choice to make
   /// The ends of instructions and, numbered after all of them, the ends of ranks' gaps.
   std::priority_queue<std::pair<Nanos, InstructionId>, std::vector<std::pair<Nanos, InstructionId>>,
                       std::greater<>>
@@ -203,8 +199,14 @@ ReadyRun ReadySimulator::run(std::span<const Nanos> durations, std::span<const N
 
 std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations) {
   std::vector<Nanos> path(program.size(), 0);
+  /// [rank]: the path from the second half of the pair whose first half comes next.
+  std::vector<Nanos> second_half(static_cast<std::size_t>(program.ranks), 0);
   for (InstructionId id = program.size(); id-- > 0;) {
+    const Instruction& instruction = program.instructions[id];
+    if (computes(program, id) && instruction.op.pairing == Pairing::kFirst)
+      path[id] = std::max(path[id], second_half[instruction.lane]);
     path[id] += durations[id];
+    if (computes(program, id)) second_half[instruction.lane] = path[id];
     for (const InstructionId awaited : program.dependencies_of(id))
       path[awaited] = std::max(path[awaited], path[id]);
   }

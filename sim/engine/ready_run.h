@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/engine/ready_choices.h"
 #include "sim/engine/ready_units.h"
 #include "sim/ir/program.h"
 #include "sim/ir/timeline.h"
@@ -29,7 +30,7 @@ struct ReadyRun {
 };
 
 /// Runs a Program whose compute lanes may be reordered; its other lanes keep their order. Refers to
-/// the Program and the rules.
+/// the Program.
 class ReadySimulator {
  public:
   ReadySimulator(const Program& program, const ReadyRules& rules);
@@ -48,8 +49,8 @@ class ReadySimulator {
   void add_waiters();
 
   const Program& program_;
-  const ReadyRules& rules_;
   std::vector<std::vector<ReadyUnit>> units_;  ///< [rank], in its order
+  std::vector<ReadyChoices> choices_;          ///< [rank]: none is ready
   std::vector<std::uint32_t> unit_of_;         ///< per instruction of a compute lane
   /// Per instruction: its dependencies and, outside compute lanes, its lane predecessor. For a
   /// pair, the first half has those of both.
@@ -59,7 +60,7 @@ class ReadySimulator {
 };
 
 /// The longest path from the start of every instruction to the end of the step, along dependencies
-/// alone.
+/// and from the first half of a pair to the second.
 std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations);
 
 }  // namespace bubblescope::inline sim

@@ -19,6 +19,7 @@ class PostedCollectives {
       : schedule_(schedule),
         gathers_in_place_(gathers_in_place),
         computes_(static_cast<std::size_t>(program.ranks)),
+        stages_(static_cast<std::size_t>(schedule.stages())),
         draft_(program),
         unshards_(draft_, "unshard"),
         collectives_(draft_, "collective") {
@@ -44,7 +45,8 @@ class PostedCollectives {
   };
 
   void walk(std::int32_t rank) {
-    stages_.assign(static_cast<std::size_t>(schedule_.stages()), {});
+    for (const Op& op : schedule_.posted[static_cast<std::size_t>(rank)])
+      if (op.stage >= 0) stages_[static_cast<std::size_t>(op.stage)] = {};
     awaited_.clear();
     last_compute_.reset();
     auto next_compute = computes_[static_cast<std::size_t>(rank)].begin();

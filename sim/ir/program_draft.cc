@@ -52,6 +52,7 @@ class Sorter {
         dependencies_(dependencies),
         queues_(std::move(queues)),
         head_(queues_.begin.begin(), queues_.begin.end() - 1),
+        checked_(queues_.size() + instructions.size(), 0),
         next_waiting_(queues_.size() + instructions.size(), kNoInstruction),
         first_waiting_(instructions.size(), kNoInstruction),
         place_(instructions.size(), kNoInstruction) {}
@@ -98,13 +99,16 @@ class Sorter {
   }
 
   void advance(std::uint32_t lane) {
-    while (head_[lane] < queues_.begin[lane + 1] && try_to_place(queues_.items[head_[lane]], lane))
+    while (head_[lane] < queues_.begin[lane + 1] &&
+           try_to_place(queues_.items[head_[lane]], lane)) {
       ++head_[lane];
+      checked_[lane] = 0;
+    }
   }
 
   /// Places an instruction and wakes its waiters, or queues `waiter` on the missing dependency.
   bool try_to_place(InstructionId id, std::uint32_t waiter) {
-    const InstructionId missing = first_missing(id);
+    const InstructionId missing = first_missing(id, checked_[waiter]);
     if (missing != kNoInstruction) {
       next_waiting_[waiter] = first_waiting_[missing];
       first_waiting_[missing] = waiter;
@@ -119,8 +123,16 @@ class Sorter {
   }
 
   InstructionId first_missing(InstructionId id) const {
-    for (std::uint32_t at = dependency_begin_[id]; at < dependency_begin_[id + 1]; ++at)
-      if (place_[dependencies_[at]] == kNoInstruction) return dependencies_[at];
+    std::uint32_t checked = 0;
+    return first_missing(id, checked);
+  }
+
+  /// Skips the `checked` dependencies that are placed, and counts on.
+  InstructionId first_missing(InstructionId id, std::uint32_t& checked) const {
+    for (; dependency_begin_[id] + checked < dependency_begin_[id + 1]; ++checked) {
+      const InstructionId awaited = dependencies_[dependency_begin_[id] + checked];
+      if (place_[awaited] == kNoInstruction) return awaited;
+    }
     return kNoInstruction;
   }
 
@@ -140,7 +152,8 @@ class Sorter {
   const std::vector<std::uint32_t>& dependency_begin_;
   const std::vector<InstructionId>& dependencies_;
   LaneQueues queues_;
-  std::vector<std::uint32_t> head_;           ///< per lane, index into items
+  std::vector<std::uint32_t> head_;     ///< per lane, index into items
+  std::vector<std::uint32_t> checked_;  ///< per waiter: dependencies of its head that are placed
   std::vector<std::uint32_t> next_waiting_;   ///< per waiter: the next one queued on the same id
   std::vector<std::uint32_t> first_waiting_;  ///< per instruction: the first waiter queued on it
   std::vector<InstructionId> place_;          ///< per instruction: its position in the sorted order

@@ -38,6 +38,15 @@ Nanos multiply(Nanos duration, std::int64_t times, const char* what) {
   return product;
 }
 
+std::int64_t add_in_range(std::int64_t left, std::int64_t right, const char* what) {
+  static_assert(kMaxNanos == kMaxBytes);
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(left, right, &sum) || sum > kMaxBytes || sum < -kMaxBytes)
+    throw Error(std::string(what) +
+                " together have more than 2^60 bytes or 36 years; use smaller values, or fewer");
+  return sum;
+}
+
 std::int64_t scale(std::int64_t amount, Millionths share) {
   __extension__ typedef __int128 Wide;
   return static_cast<std::int64_t>(Wide{amount} * share / kWhole);

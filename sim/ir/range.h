@@ -25,6 +25,10 @@ Bytes round_bytes(double bytes, const char* what);
 /// times * duration. Throws Error above kMaxNanos.
 Nanos multiply(Nanos duration, std::int64_t times, const char* what);
 
+/// left + right, of which each is at most 2^60 times or bytes. Throws Error if the sum is more;
+/// `what` names what is added up: "the messages of a step".
+std::int64_t add_in_range(std::int64_t left, std::int64_t right, const char* what);
+
 /// A share of an amount, which is at most the whole, rounded towards 0.
 std::int64_t scale(std::int64_t amount, Millionths share);
 

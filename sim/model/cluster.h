@@ -17,6 +17,8 @@ namespace bubblescope::inline sim {
 using Rate = std::int64_t;
 using Load = std::int64_t;
 inline constexpr Load kLoadPerByte = 720'720;
+/// The Load of many messages: of kMaxBytes bytes at most, which takes more than 64 bits.
+__extension__ typedef __int128 LoadSum;
 /// The largest message whose Load fits.
 inline constexpr Bytes kMaxMessageBytes = 10'000'000'000'000;
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 
 #include "sim/ir/error.h"
 #include "sim/model/message_costs.h"
@@ -18,13 +20,20 @@ StageEntry divide(StageEntry entry, std::int32_t slices, std::int32_t slice) {
   for (const StageValue& value : kOpTimes.subspan(1))
     if (auto& time = entry.*value.member) time = part_of(*time, slices, slice);
   for (auto* bytes : {&entry.checkpoint, &entry.selective_checkpoint})
-    if (*bytes) **bytes /= slices;
+    if (*bytes) *bytes = part_of(**bytes, slices, slice);
   if (auto& delta = entry.activation_bytes) {
-    const Bytes saved = delta->forward / slices;
-    const Bytes released = -delta->input_grad / slices;
+    const Bytes saved = part_of(delta->forward, slices, slice);
+    const Bytes released = part_of(-delta->input_grad, slices, slice);
     *delta = {saved, -released, released - saved};
   }
   return entry;
+}
+
+/// Whether the values of any of these keys differ between slices.
+bool any_varies_by_slice(const std::vector<CostList>& lists, std::initializer_list<CostKey> keys) {
+  return std::any_of(lists.begin(), lists.end(), [&](const CostList& list) {
+    return list.slices > 0 && std::find(keys.begin(), keys.end(), list.key) != keys.end();
+  });
 }
 
 }  // namespace
@@ -45,6 +54,12 @@ bool varies_by_slice(const std::vector<CostList>& lists) {
                      [](const CostList& list) { return list.slices > 0; });
 }
 
+bool copies_vary_by_slice(const std::vector<CostList>& lists) {
+  return any_varies_by_slice(
+      lists, {CostKey::kEvict, CostKey::kLoad, CostKey::kEvictToRank, CostKey::kLoadFromRank,
+              CostKey::kSaved, CostKey::kCheckpoint, CostKey::kSelectiveCheckpoint});
+}
+
 StageEntry entry_of_sequence(const CostTable& table, std::int32_t stage, std::int32_t microbatch) {
   StageEntry entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
   for (const CostList& list : lists_of(table, stage))
@@ -54,26 +69,31 @@ StageEntry entry_of_sequence(const CostTable& table, std::int32_t stage, std::in
 
 StageEntry entry_of_slice(const CostTable& table, std::int32_t stage, std::int32_t microbatch,
                           std::int32_t slices, std::int32_t slice) {
-  StageEntry entry = divide(entry_of_sequence(table, stage, microbatch), slices, slice);
-  for (const CostList& list : lists_of(table, stage))
+  const StageEntry whole = entry_of_sequence(table, stage, microbatch);
+  const std::vector<CostList>& lists = lists_of(table, stage);
+  StageEntry entry = divide(whole, slices, slice);
+  const std::optional<Nanos> backward = full_backward(whole);
+  if (backward && !any_varies_by_slice(lists, {CostKey::kInputGrad, CostKey::kWeightGrad}))
+    entry.backward = part_of(*backward, slices, slice);
+  for (const CostList& list : lists)
     if (list.slices > 0) set_value(entry, list.key, list.at(microbatch, slice));
   return entry;
 }
 
 void expect_list_lengths(const CostTable& table, const Schedule& schedule) {
   const auto expect = [&](const std::string& where, const char* per, std::int32_t given,
-                          std::int32_t needed, const char* flag) {
+                          std::int32_t needed, const char* counted) {
     if (given == 0 || given == needed) return;
     throw Error(
-        fmt::format("{}: {}: has {} entries, one {}, but {} has {} ({}); give one entry for each",
-                    table.file, where, given, per, schedule.name, needed, flag));
+        fmt::format("{}: {}: has {} entries, one {}, but {} has {} {}; give one entry for each",
+                    table.file, where, given, per, schedule.name, needed, counted));
   };
   for (const std::vector<CostList>& lists : table.lists)
     for (const CostList& list : lists) {
       expect(list.where, "per micro-batch", list.microbatches, schedule.shape.microbatches,
-             "`microbatches`");
+             "micro-batches");
       expect(list.where + (list.microbatches > 0 ? "/0" : ""), "per slice", list.slices,
-             schedule.shape.slices, "`slices`");
+             schedule.shape.slices, "slices");
     }
 }
 

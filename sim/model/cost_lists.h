@@ -28,6 +28,10 @@ const std::vector<CostList>& lists_of(const CostTable& table, std::int32_t stage
 bool varies_by_microbatch(const std::vector<CostList>& lists);
 bool varies_by_slice(const std::vector<CostList>& lists);
 
+/// Whether any value that copies depend on differs between slices. Else a slice has its share of
+/// the copy of the whole sequence.
+bool copies_vary_by_slice(const std::vector<CostList>& lists);
+
 /// Throws Error where a list has too many or too few entries for the schedule.
 void expect_list_lengths(const CostTable& table, const Schedule& schedule);
 

@@ -193,8 +193,12 @@ void add_stage(CostModel& model, const CostTable& table, const Schedule& schedul
       }
       StageUse part = use;
       part.copy.latency = part_of(use.copy.latency, slices, slice);
-      costs.push_back(
+      StageCost& cost = costs.emplace_back(
           slice_of(entry_of_slice(table, stage, microbatch, slices, slice), part, 1, 0));
+      if (copies_vary_by_slice(lists)) continue;
+      const CopyTimes copies = copy_times(whole, use);
+      cost.evict = part_of(copies.evict, slices, slice);
+      cost.load = part_of(copies.load, slices, slice);
     }
   }
   for (std::int32_t slice = 0; slice < slices; ++slice)
@@ -320,13 +324,10 @@ void add_stage(MemoryModel& model, const CostTable& table, const Schedule& sched
   std::vector<SliceBytes> bytes;
   for (std::int32_t microbatch = 0; microbatch < microbatches; ++microbatch)
     for (std::int32_t slice = 0; slice < slices; ++slice) {
-      const bool by_slice = varies_by_slice(lists);
-      const StageEntry entry = by_slice ? entry_of_slice(table, stage, microbatch, slices, slice)
-                                        : entry_of_sequence(table, stage, microbatch);
+      const StageEntry entry = entry_of_slice(table, stage, microbatch, slices, slice);
       expect_parts_of_saved(table, entry, {stage, microbatch, static_cast<std::int16_t>(slice)});
-      const std::int32_t parts = by_slice ? 1 : slices;
-      bytes.push_back({slice_of(*entry.activation_bytes, parts),
-                       saved_bytes(entry, schedule.recompute(stage), saved) / parts});
+      bytes.push_back(
+          {*entry.activation_bytes, saved_bytes(entry, schedule.recompute(stage), saved)});
     }
   model.by_microbatch.add_stage(bytes);
 }
@@ -347,18 +348,36 @@ std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule
 
 }  // namespace
 
+namespace {
+
+/// Whether slices save equal bytes.
+bool are_bytes_divisible(const CostTable& table, std::int32_t slices) {
+  const auto is_divisible = [slices](const std::optional<Bytes>& bytes) {
+    return bytes.value_or(0) % slices == 0;
+  };
+  return std::all_of(table.stages.begin(), table.stages.end(), [&](const StageEntry& entry) {
+    if (!entry.activation_bytes) return true;
+    return is_divisible(entry.activation_bytes->forward) &&
+           is_divisible(entry.activation_bytes->input_grad) && is_divisible(entry.checkpoint) &&
+           is_divisible(entry.selective_checkpoint);
+  });
+}
+
+}  // namespace
+
 MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule,
                               const SavedFractions& saved) {
   expect_stages(table, schedule);
   expect_list_lengths(table, schedule);
   MemoryModel model;
+  const bool differs = has_lists(table) || !are_bytes_divisible(table, schedule.shape.slices);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     if (!entry.activation_bytes) continue;
     model.activation_bytes.push_back(slice_of(*entry.activation_bytes, schedule.shape.slices));
     model.checkpoint_bytes.push_back(saved_bytes(entry, schedule.recompute(stage), saved) /
                                      schedule.shape.slices);
-    if (has_lists(table)) add_stage(model, table, schedule, saved, stage);
+    if (differs) add_stage(model, table, schedule, saved, stage);
   }
   const auto given = static_cast<std::int32_t>(model.activation_bytes.size());
   if (given != 0 && given != schedule.stages())

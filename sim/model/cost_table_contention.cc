@@ -23,10 +23,14 @@ std::optional<Nanos> uncontended(const StageEntry& entry, OpKind kind) {
 }
 
 /// A full backward without an entry takes as long as its two halves, as it does without contention.
-ContentionEntry with_backward(ContentionEntry times) {
-  const std::vector<Nanos>& first = times[kInputGradAt];
-  const std::vector<Nanos>& second = times[kWeightGradAt];
-  if (!times[kBackwardAt].empty() || first.empty() || second.empty()) return times;
+/// A half without an entry is not slowed.
+ContentionEntry with_backward(ContentionEntry times, const StageEntry& entry) {
+  std::vector<Nanos> first = times[kInputGradAt];
+  std::vector<Nanos> second = times[kWeightGradAt];
+  if (!times[kBackwardAt].empty() || (first.empty() && second.empty())) return times;
+  if (!entry.input_grad || !entry.weight_grad) return times;
+  if (first.empty()) first = {*entry.input_grad};
+  if (second.empty()) second = {*entry.weight_grad};
   for (std::size_t at = 0; at < std::max(first.size(), second.size()); ++at)
     times[kBackwardAt].push_back(first[std::min(at, first.size() - 1)] +
                                  second[std::min(at, second.size() - 1)]);
@@ -67,7 +71,7 @@ std::optional<Contention> make_contention(const CostTable& table, const Schedule
     const std::size_t at = static_cast<std::size_t>(stage) % table.stages.size();
     const StageEntry& entry = table.stages[at];
     auto& slowdowns = made.stages.emplace_back();
-    const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}));
+    const ContentionEntry times = with_backward(entry.contended.value_or(ContentionEntry{}), entry);
     for (std::size_t kind = 0; kind < times.size(); ++kind)
       if (const std::optional<Nanos> min_time = uncontended(entry, static_cast<OpKind>(kind)))
         slowdowns[kind] = slowdown_of(times[kind], *min_time,

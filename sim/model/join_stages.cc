@@ -5,12 +5,19 @@
 #include <optional>
 #include <utility>
 
+#include "sim/ir/range.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
 
 using Stages = std::vector<StageEntry>;
 using OptionalSum = std::optional<std::int64_t>;
+
+/// Adds what one more stage has. Throws Error where all have too much together.
+void add(std::int64_t& sum, std::int64_t of_stage) {
+  sum = add_in_range(sum, of_stage, "the stages of the cost file");
+}
 
 /// One group of stages, and the entry that they become.
 class Group {
@@ -24,10 +31,10 @@ class Group {
     if (members_.size() == 1) return *members_.front();
     StageEntry joined;
     for (const StageEntry* stage : members_) {
-      joined.forward += stage->forward;
-      joined.update.optimizer += stage->update.optimizer;
-      joined.update.reduce_grad += stage->update.reduce_grad;
-      joined.update.unshard += stage->update.unshard;
+      add(joined.forward, stage->forward);
+      add(joined.update.optimizer, stage->update.optimizer);
+      add(joined.update.reduce_grad, stage->update.reduce_grad);
+      add(joined.update.unshard, stage->update.unshard);
     }
     join_backwards(joined, left_out);
     if (any(&StageEntry::recompute))
@@ -48,7 +55,7 @@ class Group {
     for (const StageEntry* stage : members_) {
       const OptionalSum value = get(*stage);
       if (!value) return {};
-      total += *value;
+      add(total, *value);
     }
     return total;
   }
@@ -99,8 +106,8 @@ class Group {
         left_out.emplace_back("activation bytes that only some stages have");
         return;
       }
-      bytes.forward += stage->activation_bytes->forward;
-      bytes.input_grad += stage->activation_bytes->input_grad;
+      add(bytes.forward, stage->activation_bytes->forward);
+      add(bytes.input_grad, stage->activation_bytes->input_grad);
     }
     bytes.weight_grad = -bytes.forward - bytes.input_grad;
     joined.activation_bytes = bytes;
@@ -186,7 +193,7 @@ std::vector<Bytes> join_static_bytes(const CostTable& table,
   for (const std::vector<std::int32_t>& group : groups) {
     Bytes& bytes = joined.emplace_back(0);
     for (const std::int32_t stage : group)
-      bytes += table.static_bytes[static_cast<std::size_t>(stage)];
+      add(bytes, table.static_bytes[static_cast<std::size_t>(stage)]);
   }
   return joined;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/ir/range.h"
 #include "sim/model/stage_kinds.h"
 
 namespace bubblescope::inline sim {
@@ -14,7 +15,9 @@ namespace {
 /// A quantity of all stages as a function of the position in the model, from 0 to 1.
 class Spread {
  public:
-  void add(std::int64_t of_stage) { sums_.push_back(sums_.back() + of_stage); }
+  void add(std::int64_t of_stage) {
+    sums_.push_back(add_in_range(sums_.back(), of_stage, "the stages of the cost file"));
+  }
 
   /// The share of part `at` of `parts`. The shares of all parts add up to the whole.
   std::int64_t share(std::size_t at, std::size_t parts) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 #include "sim/model/message_costs.h"
 
 namespace bubblescope::inline sim {
@@ -127,13 +128,16 @@ Traffic route_messages(const Program& program, std::span<const Nanos> durations,
   Traffic traffic;
   traffic.fixed.assign(durations.begin(), durations.end());
   Router router(cluster, traffic);
+  Bytes sent = 0;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_message(instruction)) continue;
     const std::int32_t from = instruction.rank;
     const std::int32_t to = instruction.peer;
-    const Router::Route route = router.route(from, to, cluster.bytes(instruction.op, from, to));
+    const Bytes bytes = cluster.bytes(instruction.op, from, to);
+    const Router::Route route = router.route(from, to, bytes);
     traffic.fixed[id] = route.latency;
+    sent = add_in_range(sent, bytes, "the messages of a step");
     if (route.load > 0) traffic.flows.push_back({id, route.load, route.max_rate, route.path});
   }
   return traffic;

@@ -28,16 +28,29 @@ std::int64_t rank_kind(OpKind kind) {
   return kind == OpKind::kWeightGrad ? 2 : 3;
 }
 
+/// A pair counts as the better of its two ops: one with a backward is a backward.
+std::vector<std::int64_t> rank_kinds(const Program& program) {
+  std::vector<std::int64_t> ranked(program.size(), 0);
+  std::vector<InstructionId> first_half(static_cast<std::size_t>(program.ranks), 0);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
+    ranked[id] = rank_kind(instruction.op.kind);
+    if (instruction.lane >= first_half.size()) continue;
+    InstructionId& first = first_half[instruction.lane];
+    if (instruction.op.pairing == Pairing::kSecond)
+      ranked[first] = std::min(ranked[first], ranked[id]);
+    first = id;
+  }
+  return ranked;
+}
+
 std::vector<std::int64_t> find_priorities(const Program& program,
                                           const std::vector<Nanos>& durations,
                                           ReadyPriority policy) {
   std::vector<std::int64_t> priority(program.size(), 0);
   switch (policy) {
     case ReadyPriority::kOrder: break;
-    case ReadyPriority::kBackward:
-      for (InstructionId id = 0; id < program.size(); ++id)
-        priority[id] = rank_kind(program.instructions[id].op.kind);
-      break;
+    case ReadyPriority::kBackward: priority = rank_kinds(program); break;
     case ReadyPriority::kPath:
       priority = find_remaining_paths(program, durations);
       for (std::int64_t& path : priority) path = -path;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <variant>
 
@@ -11,6 +12,7 @@
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
+#include "sim/model/cost_table.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
 
@@ -133,6 +135,20 @@ TEST(ContentionTracker, OpsThatNoiseMakesHoursLongEndOnTime) {
 
 TEST(ContentionTracker, AnOpOfOverAnHourIsRefused) {
   EXPECT_THROW(run_apart({kMaxContendedDuration + 1}, slowed(1, 1, {})), Error);
+}
+
+// B is I, which takes 5 ns as it does alone, and W, which takes 10 instead of 5: 15 / 10.
+TEST(Contention, OfOneHalfSlowsTheFullBackward) {
+  for (const OpKind slowed_half : {OpKind::kInputGrad, OpKind::kWeightGrad}) {
+    CostTable table;
+    StageEntry& entry = table.stages.emplace_back();
+    entry.input_grad = entry.weight_grad = 5;
+    entry.contended.emplace()[static_cast<std::size_t>(slowed_half)] = {10};
+    const Schedule schedule = build_schedule(find_schedule("gpipe"), {{1, 1, 1, 1, {}}, {}, {}});
+    const std::optional<Contention> made = make_contention(table, schedule);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->stages[0][static_cast<std::size_t>(OpKind::kBackward)], Slowdown{1.5});
+  }
 }
 
 }  // namespace

@@ -171,16 +171,52 @@ TEST(CostLists, GiveMicrobatchesTheirBytes) {
   EXPECT_EQ(step.report.ranks[1].peak.bytes, 7);
 }
 
+// 57 bytes are 29 and 28, which add up; 10 ns of I + W are 5 and 5, however F is written.
+TEST(CostLists, OfOneValueAreDividedLikeThatValue) {
+  constexpr const char* kRest =
+      R"(,"input_grad":"5ns","weight_grad":"5ns","activation_bytes":{"saved":57}}])";
+  for (const char* const forward :
+       {R"("10ns")", R"({"per_slice":["5ns","5ns"]})", R"({"per_microbatch":["10ns","10ns"]})"}) {
+    Config config;
+    config.costs = with(std::string(R"("stages":[{"forward":)") + forward + kRest);
+    const Prediction step = predict(require_valid(sliced()), config);
+    EXPECT_EQ(step.report.ranks[0].peak.bytes, 57) << forward;
+    for (InstructionId id = 0; id < step.program.size(); ++id)
+      EXPECT_EQ(step.timing.durations[id], 5) << forward;
+  }
+}
+
+TEST(CostLists, OfSlicesThatAreTooMuchTogetherAreRefused) {
+  std::string slices = "1152921504606846976";
+  for (int slice = 1; slice < 9; ++slice) slices += ",1152921504606846976";
+  EXPECT_EQ(
+      error_of([&] {
+        with(R"("stages":[{"forward":1,"backward":1,"activation_bytes":{"saved":{"per_slice":[)" +
+             slices + "]}}}]");
+      }),
+      "f.json: /stages/0/activation_bytes/saved: has slices of more than 2^60 bytes or 36 years "
+      "together; correct their values");
+}
+
+// No flag gives chimera-halving its two halves.
+TEST(CostLists, OfAnotherLengthNameNoFlag) {
+  const CostTable file = with(R"("stages":[{"forward":{"per_slice":[1]},"backward":1}])");
+  EXPECT_EQ(
+      error_of([&] { make_cost_model(file, sliced()); }),
+      "f.json: /stages/0/forward/per_slice: has 1 entries, one per slice, but sliced has 2 slices; "
+      "give one entry for each");
+}
+
 TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
   const CostTable file = with(R"("stages":[{"forward":{"per_microbatch":[1,2,3]},"backward":1},)"
                               R"({"forward":{"per_microbatch":[1,2,3]},"backward":1}])");
   EXPECT_EQ(error_of([&] { make_cost_model(file, two_by_two()); }),
             "f.json: /stages/0/forward/per_microbatch: has 3 entries, one per micro-batch, but two "
-            "has 2 (`microbatches`); give one entry for each");
+            "has 2 micro-batches; give one entry for each");
   const CostTable one = with(R"("forward":{"per_microbatch":[[1],[2]]},"backward":1)");
   EXPECT_EQ(error_of([&] { make_cost_model(one, two_by_two()); }),
             "f.json: /forward/per_microbatch/0: has 1 entries, one per micro-batch, but two has 2 "
-            "(`microbatches`); give one entry for each");
+            "micro-batches; give one entry for each");
 }
 
 // Values in the root have no /stages to look into.

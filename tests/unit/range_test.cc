@@ -34,6 +34,14 @@ TEST(Range, MultipliesWithinIt) {
   EXPECT_THROW(multiply(kMax64, 65'536, "x"), Error);
 }
 
+TEST(Range, AddsWithinIt) {
+  EXPECT_EQ(add_in_range(3, 4, "x"), 7);
+  EXPECT_EQ(add_in_range(kMaxBytes, 0, "x"), kMaxBytes);
+  EXPECT_THROW(add_in_range(kMaxBytes, 1, "x"), Error);
+  EXPECT_THROW(add_in_range(kMax64, kMax64, "x"), Error);
+  EXPECT_THROW(add_in_range(-kMaxBytes, -1, "x"), Error);
+}
+
 // Each is a valid time; the sum of four overflows 64 bits to a small number.
 TEST(Range, SumsWithoutOverflow) {
   EXPECT_THROW(expect_in_range(std::vector<Nanos>(16, kMaxNanos)), Error);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/ir/error.h"
 #include "tests/support/unordered_schedule.h"
 
 namespace bubblescope::tests {
@@ -35,6 +36,11 @@ TEST(Restage, CutsStagesIntoEqualParts) {
 TEST(Restage, JoinsStages) {
   EXPECT_EQ(forwards_of(restage(table_of({1, 2, 3, 4}), unordered(2, 1))),
             (std::vector<Nanos>{3, 7}));
+}
+
+TEST(Restage, RefusesStagesThatAreTooMuchTogether) {
+  EXPECT_THROW(restage(table_of(std::vector<Nanos>(1200, 8'000'000'000'000'000)), unordered(1, 1)),
+               Error);
 }
 
 // 6 thirds of a third: the boundaries of three stages out of two are at 2/3 of each.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "sim/analysis/link_use.h"
 #include "sim/engine/fair_share.h"
 #include "sim/engine/simulate_shared.h"
 #include "sim/ir/program_draft.h"
@@ -93,12 +94,22 @@ TEST(Sharing, AFlowAtItsMaximumLeavesTheRestToTheOthers) {
 TEST(Sharing, CountsWhatPassesEveryResource) {
   const Flows made = let_flow({10, 5}, {{1000, {0}}, {1000, {0}, 50}, {10, {1}, 300}});
   const std::vector<ResourceUse> uses = simulate_shared(made.program, made.traffic).uses;
-  EXPECT_EQ(uses[0].load, 2000 * kLoadPerByte);
+  EXPECT_EQ(static_cast<Load>(uses[0].load), 2000 * kLoadPerByte);
   EXPECT_EQ(uses[0].busy, 200);
   EXPECT_EQ(uses[0].shared, 100);
-  EXPECT_EQ(uses[1].load, 10 * kLoadPerByte);
+  EXPECT_EQ(static_cast<Load>(uses[1].load), 10 * kLoadPerByte);
   EXPECT_EQ(uses[1].busy, 2);
   EXPECT_EQ(uses[1].shared, 0);
+}
+
+// 16 TB are more than 2^63 units.
+TEST(Sharing, CountsMoreBytesThanALoadHolds) {
+  const Nanos tb = 1'000'000'000'000;
+  const Flows made = let_flow({1000}, {{8 * tb, {0}}, {8 * tb, {0}}});
+  const std::vector<ResourceUse> uses = simulate_shared(made.program, made.traffic).uses;
+  const std::vector<LinkUse> links = account_for_links(made.traffic, uses, 32'000'000'000);
+  EXPECT_EQ(links[0].bytes, 16 * tb);
+  EXPECT_DOUBLE_EQ(links[0].utilization, 0.5);
 }
 
 /// Flows over one to three of the resources, which have 1 to 40 bytes per nanosecond.

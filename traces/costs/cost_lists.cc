@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "sim/ir/error.h"
+#include "sim/ir/range.h"
 #include "traces/costs/part_entries.h"
 
 namespace bubblescope::traces {
@@ -77,6 +79,17 @@ auto read_shared(const JsonNode& node, const StageDraft& draft, const Read& read
   return read(own);
 }
 
+/// Refuses slices that are too much together.
+void expect_countable(const CostList& list, const JsonNode& node) {
+  for (std::size_t first = 0; first < list.values.size();) {
+    std::int64_t sum = 0;
+    for (std::int32_t slice = 0; slice < std::max(list.slices, 1); ++slice, ++first)
+      if ((sum += list.values[first]) > kMaxBytes)
+        node.refuse(
+            "has slices of more than 2^60 bytes or 36 years together; correct their values");
+  }
+}
+
 }  // namespace
 
 bool is_list(const JsonNode& node) { return node.is_array() || node.is_object(); }
@@ -97,6 +110,7 @@ void read_value(const JsonNode& node, CostKey key, StageDraft& draft, ListLength
     list.where = values.pointer();
     by_microbatch ? read_microbatches(values, list, lengths) : read_slices(values, list, lengths);
   });
+  expect_countable(list, node);
   set_value(draft.entry, key, stage_value(key).is_size ? list.largest() : list.mean());
   draft.lists.push_back(std::move(list));
 }

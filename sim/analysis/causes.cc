@@ -20,7 +20,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-constexpr double kMaxDropped = 0.02;  ///< as a fraction of the step
+constexpr double kMaxDropped = 0.05;  ///< as a fraction of the step
 constexpr double kOfOneLink = 0.5;    ///< of what free messages save, for a link to be named
 
 void add_messages(CauseList& causes) {

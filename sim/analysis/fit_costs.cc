@@ -156,11 +156,12 @@ std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other
 }
 
 /// Guesses how the first and the last stage differ from the others: by heavier layers where they
-/// take longer by the same factor in every kind of op, and else by an embedding or a head. What
-/// takes shorter has fewer layers. The first stage may lack its input gradients.
+/// take a little longer by the same factor in every kind of op, and else by an embedding or a head.
+/// What takes shorter has fewer layers. The first stage may lack its input gradients.
 Ends guess_ends(const std::vector<StageEntry>& stages) {
   constexpr double kNoticed = 0.02;
-  constexpr double kAlike = 0.1;  // of the difference
+  constexpr double kAlike = 0.1;         // of the difference
+  constexpr double kMaxOfLayers = 0.45;  // more than that is no difference between layers
   const std::vector<StageEntry> kinds = make_stage_kinds(stages);
   if (kinds.empty()) return Ends::kMoreLayers;
   bool any = false;
@@ -169,14 +170,15 @@ Ends guess_ends(const std::vector<StageEntry>& stages) {
   for (const StageEntry* end : {&kinds.front(), &kinds.back()}) {
     const std::vector<double> excess = find_excess(*end, kinds[1]);
     const auto [least, most] = std::minmax_element(excess.begin(), excess.end());
-    const double noticed =
-        end == &kinds.front() ? excess.front() : std::max(std::abs(*least), std::abs(*most));
-    if (std::abs(noticed) < kNoticed) continue;
+    const double largest = end == &kinds.front() ? excess.front() : *most;
+    const double noticed = end == &kinds.front() ? std::abs(excess.front())
+                                                 : std::max(std::abs(*least), std::abs(*most));
+    if (noticed < kNoticed) continue;
     any = true;
-    longer = longer || noticed > 0;
-    alike = alike && *most - *least <= kAlike * std::abs(*least);
+    longer = longer || largest >= kNoticed;
+    alike = alike && *most - *least <= kAlike * std::abs(*least) && noticed < kMaxOfLayers;
   }
-  if (any && alike) return Ends::kHeavierLayers;
+  if (any && alike && longer) return Ends::kHeavierLayers;
   return longer ? Ends::kExtraWork : Ends::kMoreLayers;
 }
 

@@ -65,6 +65,14 @@ bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_op
   return long_count < kMaxLongOps * all;
 }
 
+/// Whether these are the ops of a worker that is slow in whole steps, which is a cause of its own.
+bool are_of_slow_steps(const CauseEvidence& evidence, const LongOps& long_ops) {
+  if (!long_ops.worker || are_some_microbatches(evidence, long_ops)) return false;
+  const std::vector<SlowSteps> slow = find_slow_steps(evidence.steps, {});
+  return std::any_of(slow.begin(), slow.end(),
+                     [&](const SlowSteps& one) { return one.worker == *long_ops.worker; });
+}
+
 /// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker, or
 /// if they are scattered over several.
 LongOps find_long_ops(const CauseEvidence& evidence) {
@@ -82,6 +90,7 @@ LongOps find_long_ops(const CauseEvidence& evidence) {
                           are_scattered(evidence.samples, many.is_long);
     if (is_found) found = std::move(many);
   }
+  if (are_of_slow_steps(evidence, found)) return {};
   return found;
 }
 

@@ -14,7 +14,14 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr std::size_t kMinMessages = 4;
-constexpr Nanos kSlow = 2;  ///< times the usual
+constexpr Nanos kSlow = 2;             ///< times the usual
+constexpr std::size_t kQuickest = 25;  ///< %: if they are slow as well, it is not by chance
+
+/// Whether three quarters of these messages take so long: the median alone may by chance, where
+/// messages vary by more than that.
+bool are_slow(const std::vector<Nanos>& own, Nanos usual) {
+  return own.size() >= kMinMessages && quantile(own, kQuickest) >= kSlow * usual;
+}
 
 }  // namespace
 
@@ -27,16 +34,15 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
   std::optional<SlowLink> slowest;
   for (const auto& [link, own] : times) {
     const Nanos time = quantile(own, 50);
-    const Nanos min_time = slowest ? slowest->time + 1 : kSlow * usual;
-    if (own.size() < kMinMessages || time < min_time || time == 0) continue;
+    const Nanos min_time = slowest ? slowest->time + 1 : 1;
+    if (!are_slow(own, usual) || time < min_time) continue;
     slowest =
         SlowLink{static_cast<std::int32_t>(link.replica), link.from, link.to, false, time, usual};
   }
   if (!slowest) return {};
   const auto is_slow = [&](std::size_t replica, std::int32_t from, std::int32_t to) {
     const auto own = times.find({replica, from, to});
-    return own != times.end() && own->second.size() >= kMinMessages &&
-           quantile(own->second, 50) >= kSlow * usual;
+    return own != times.end() && are_slow(own->second, usual);
   };
   slowest->both_ways =
       is_slow(static_cast<std::size_t>(*slowest->replica), slowest->to, slowest->from);

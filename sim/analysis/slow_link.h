@@ -19,7 +19,7 @@ struct SlowLink {
   Nanos usual = 0;         ///< the median of all messages
 };
 
-/// The slowest link, if its messages take twice the usual time or more.
+/// The slowest link, if three quarters of its messages take twice the usual time or more.
 std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps);
 
 /// No message of the link, there and back, takes longer than usual.

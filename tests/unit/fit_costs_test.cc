@@ -14,6 +14,7 @@
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/model/noise.h"
+#include "sim/model/restage.h"
 #include "sim/predict/predict.h"
 #include "tests/support/error_text.h"
 #include "tests/support/recorded_step.h"
@@ -177,6 +178,51 @@ TEST(FitCosts, EndsThatDifferByOneFactorHaveHeavierLayers) {
   const Timeline timeline = simulate(recorded().program, durations);
   const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
   EXPECT_EQ(fit_costs(steps, {kStages, {}}).table.ends, Ends::kExtraWork);
+}
+
+/// How the ends differ if the forwards and backwards of the last stage take `factor` times as long
+/// as those of the others, which take equally long.
+Ends ends_with_last(double factor) {
+  std::vector<Nanos> durations;
+  for (const Instruction& one : recorded().program.instructions) {
+    const Nanos equal = one.op.kind == OpKind::kForward ? 10'000'000 : 20'000'000;
+    const bool is_last = is_compute(one.op.kind) && one.op.stage == kStages - 1;
+    durations.push_back(!is_compute(one.op.kind) ? 500'000
+                        : is_last                ? std::llround(factor * static_cast<double>(equal))
+                                                 : equal);
+  }
+  const Timeline timeline = simulate(recorded().program, durations);
+  const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+  return fit_costs(steps, {kStages, {}}).table.ends;
+}
+
+// No layers of a model take half as long again as others: that is a head, which joined stages have
+// once. A stage that takes shorter has fewer layers.
+TEST(FitCosts, OnlyEndsThatTakeALittleLongerHaveHeavierLayers) {
+  EXPECT_EQ(ends_with_last(1.0), Ends::kMoreLayers);
+  EXPECT_EQ(ends_with_last(1.3), Ends::kHeavierLayers);
+  EXPECT_EQ(ends_with_last(1.5), Ends::kExtraWork);
+  EXPECT_EQ(ends_with_last(2.0), Ends::kExtraWork);
+  EXPECT_EQ(ends_with_last(0.5), Ends::kMoreLayers);
+}
+
+// A trace of eight stages of which the last takes as long as two: joined to four, their work is the
+// same as before.
+TEST(FitCosts, JoinedStagesAreTheSumOfTheirParts) {
+  const RecordedStep step =
+      record_step("interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8});
+  std::vector<Nanos> durations;
+  for (const Instruction& one : step.program.instructions)
+    durations.push_back(!is_compute(one.op.kind) ? 1'000
+                        : one.op.stage == 7      ? 8'000'000
+                                                 : 4'000'000);
+  const Timeline timeline = simulate(step.program, durations);
+  const std::vector<ReplicatedStep> steps{{{step.program, timeline}}};
+  const RecordedStep four = record_step("1f1b", {.ranks = 4, .microbatches = 8});
+  const CostTable joined = restage(fit_costs(steps, {8, {}}).table, *four.schedule);
+  std::vector<Nanos> forwards;
+  for (const StageEntry& stage : joined.stages) forwards.push_back(stage.forward);
+  EXPECT_EQ(forwards, (std::vector<Nanos>{8'000'000, 8'000'000, 8'000'000, 12'000'000}));
 }
 
 TEST(FitCosts, FullBackwardsAreSplitWhereAsked) {

@@ -1,7 +1,10 @@
 // Tests critical paths of measured steps whose messages are timed by the readers of traces.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "sim/analysis/critical_path.h"
+#include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
@@ -65,38 +69,97 @@ TEST(MeasuredPath, LeadsToTheReceiverThatWasBusy) {
   EXPECT_EQ(path_of(read(slow_receiver())[0]), "0F0 1F0 1B0 1F1 1B1 0B1");
 }
 
-/// The arrival of the second message of "0F0 0F1 | 1F0 1F1". Rank 1 runs 1F0 from 10 to 110, waits,
-/// and runs 1F1 from `taken`. The receive of 0F1, which is ready at 20, was posted at 10.
-Nanos arrival_of_second(bool by_host, Nanos taken) {
+/// The receive of one message.
+struct Receive {
+  std::int32_t microbatch = 0;
+  Nanos end = 0;
+  std::optional<Nanos> waited_from = {};
+  bool by_host = true;
+  Nanos posted = 10;
+};
+
+/// When the messages of "0F0 0F1 | 1F0 1F1" arrive: 0F0 ends at 10 units and 0F1 at 20, which ranks
+/// can receive from 10 on. Rank 1 runs 1F0 from `first` to 110, and 1F1 from the end of its
+/// receive.
+std::vector<Nanos> arrivals(const std::vector<Receive>& receives, Nanos first = 10,
+                            Nanos unit = 1) {
   const ValidSchedule schedule = std::get<ValidSchedule>(
       validate_schedule(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
   const Program program = std::get<Program>(lower(schedule));
   const std::map<std::string, std::pair<Nanos, Nanos>> times{
-      {"0F0", {0, 10}}, {"0F1", {10, 20}}, {"1F0", {10, 110}}, {"1F1", {taken, 210}}};
+      {"0F0", {0, 10}},
+      {"0F1", {10, 20}},
+      {"1F0", {first, 110}},
+      {"1F1", {receives.back().end, receives.back().end + 50}}};
   Timeline timeline;
   for (const Instruction& one : program.instructions) {
     const auto found = times.find(to_string(one.op));
-    timeline.start.push_back(found == times.end() ? 0 : found->second.first);
-    timeline.end.push_back(found == times.end() ? 0 : found->second.second);
+    timeline.start.push_back(found == times.end() ? 0 : unit * found->second.first);
+    timeline.end.push_back(found == times.end() ? 0 : unit * found->second.second);
   }
-  traces::ObservedOp receive;
-  receive.op = {1, 1, 0, OpKind::kRecvForward};
-  receive.recorder = 1;
-  receive.may_hold_waiting = by_host;
-  receive.start = 10;
-  receive.end = taken;
-  timeline = traces::time_messages(schedule, program, {receive}, std::move(timeline));
-  for (InstructionId id = 0; id < program.size(); ++id)
-    if (to_string(program.instructions[id].op) == "0SEND_F1") return timeline.end[id];
-  return -1;
+  std::vector<traces::ObservedOp> messages;
+  for (const Receive& one : receives) {
+    traces::ObservedOp& receive = messages.emplace_back();
+    receive.op = {1, one.microbatch, 0, OpKind::kRecvForward};
+    receive.recorder = 1;
+    receive.may_hold_waiting = one.by_host;
+    receive.start = unit * one.posted;
+    receive.end = unit * one.end;
+    if (one.waited_from) receive.waited_from = unit * *one.waited_from;
+  }
+  timeline = traces::time_messages(schedule, program, messages, std::move(timeline));
+  std::vector<Nanos> ends(2);
+  for (InstructionId id = 0; id < program.size(); ++id) {
+    const Op& op = program.instructions[id].op;
+    if (op.kind == OpKind::kSendForward)
+      ends[static_cast<std::size_t>(op.microbatch)] = timeline.end[id] / unit;
+  }
+  return ends;
 }
 
 // With gloo, a receive ends when its rank takes the message. If the rank waited for only 1 of the
 // 91 ns since the message was ready, it had arrived before; if it waited for 40 of 130, it had not.
 TEST(MessageTimes, DoNotTakeForTravelWhatAReceiverWasBusy) {
-  EXPECT_EQ(arrival_of_second(true, 111), 110);
-  EXPECT_EQ(arrival_of_second(true, 150), 150);
-  EXPECT_EQ(arrival_of_second(false, 111), 111);  // a device shows when it arrived
+  EXPECT_EQ(arrivals({{1, 111}})[1], 110);
+  EXPECT_EQ(arrivals({{1, 150}})[1], 150);
+  EXPECT_EQ(arrivals({{1, 111, {}, false}})[1], 111);  // a device shows when it arrived
+}
+
+// In microseconds: 1F0 ended at 110, the rank then posted messages until 119, and had the input of
+// 1F1 at 120. That it did not wait says that the input had come while 1F0 ran. If the rank had come
+// at 111, it would have waited for 9, which is too long.
+TEST(MessageTimes, DoNotTakeForTravelWhatAReceiverPosted) {
+  EXPECT_EQ(arrivals({{1, 120, 119}}, 10, 1000)[1], 110);
+  EXPECT_EQ(arrivals({{1, 120, 111}}, 10, 100'000)[1], 120);
+}
+
+// The receiver was free, but came for the first message 59 after it was ready, and had it at once.
+// It took at most that, and as long as the other, for which the rank waited: 58, or 6.
+TEST(MessageTimes, OfMessagesThatHadArrivedAreThoseOfOthers) {
+  const Receive first{0, 70, 69};
+  EXPECT_EQ(arrivals({first, {1, 170, 112, true, 112}}, 70, 1000), (std::vector<Nanos>{68, 170}));
+  EXPECT_EQ(arrivals({first, {1, 118, 112, true, 112}}, 70, 1000), (std::vector<Nanos>{16, 118}));
+  EXPECT_EQ(arrivals({first}, 70, 1000)[0], 69);
+}
+
+// 0F1 had come while rank 1 ran 1F0 until 110; the rank posted messages until it began 1F1 at 150.
+// A replay of ops and messages alone would begin it at 110, and miss 40 of 200.
+TEST(MessageTimes, LeaveNoTimeUnexplainedThatAReceiverPosted) {
+  const ValidSchedule schedule = std::get<ValidSchedule>(
+      validate_schedule(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
+  const Program program = std::get<Program>(lower(schedule));
+  const std::map<std::string, std::pair<Nanos, Nanos>> times{
+      {"0F0", {0, 10}},    {"0F1", {10, 20}},      {"1F0", {10, 110}},
+      {"1F1", {150, 200}}, {"0SEND_F0", {10, 10}}, {"0SEND_F1", {20, 110}}};
+  Timeline timeline;
+  for (const Instruction& one : program.instructions) {
+    timeline.start.push_back(times.at(to_string(one.op)).first);
+    timeline.end.push_back(times.at(to_string(one.op)).second);
+  }
+  EXPECT_EQ(replay_error(program, timeline), 0);
+  for (InstructionId id = 0; id < program.size(); ++id)
+    if (is_message(program.instructions[id])) timeline.end[id] = timeline.start[id];
+  EXPECT_EQ(replay_error(program, timeline), 0.2);
 }
 
 /// A simulated step as another program would have recorded it: every op and message at its time,

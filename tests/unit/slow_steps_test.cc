@@ -77,6 +77,23 @@ TEST(SlowSteps, AWorkerThatIsSlowInSomeStepsIsNoStage) {
     }
 }
 
+// All ops of rank 1 take 1.6 times as long in one step of four, and one op elsewhere as well: the
+// rank was slow, and not paused 17 times.
+TEST(SlowSteps, AWorkerThatIsSlowInAWholeStepHasNoPauses) {
+  const Steps steps(4, 1, [](std::size_t step, std::size_t, const Op& op) {
+    const bool is_other = step == 2 && op.stage == 3 && op.microbatch == 5;
+    return (step == 1 && op.stage == 1) || (is_other && op.kind == OpKind::kForward) ? 1.6 : 1.0;
+  });
+  const CauseReport report = steps.causes();
+  const Cause* const worker = find_cause(report, CauseKind::kWorker);
+  ASSERT_NE(worker, nullptr);
+  const auto& facts = std::get<WorkerSlowAtTimes>(worker->facts);
+  EXPECT_EQ(facts.worker, (Worker{0, 1}));
+  EXPECT_EQ(facts.steps, 1);
+  EXPECT_NEAR(facts.factor, 1.6, 0.01);
+  EXPECT_EQ(find_cause(report, CauseKind::kPause), nullptr);
+}
+
 // Ops vary by 20 %: over 3 steps of 16 ops per rank, the medians of eight workers that are equally
 // fast differ by more than 2 %, while one that takes 1.4 times as long is not chance.
 TEST(SlowSteps, WhatNoiseExplainsIsNoCause) {

@@ -24,11 +24,7 @@ KINDS = ("F", "B", "I", "W")
 
 
 @contextlib.contextmanager
-def op(kind, stage, microbatch):
-    """Names what is launched in this block."""
-    if kind not in KINDS:
-        raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
-    name = f"PP:{int(stage)}{kind}{int(microbatch)}"
+def _range(name):
     has_nvtx = torch.cuda.is_available()
     if has_nvtx:
         torch.cuda.nvtx.range_push(name)
@@ -40,18 +36,35 @@ def op(kind, stage, microbatch):
             torch.cuda.nvtx.range_pop()
 
 
+def op(kind, stage, microbatch):
+    """Names what is launched in this block."""
+    if kind not in KINDS:
+        raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    return _range(f"PP:{int(stage)}{kind}{int(microbatch)}")
+
+
+def _argument(args, kwargs, name, at, default=None):
+    """An argument of a call, by its name or its place. Signatures do not help where something else wrapped the function."""
+    return kwargs[name] if name in kwargs else args[at] if at < len(args) else default
+
+
+def _name_of(names_op, args, kwargs):
+    """Names an op, or nothing where its call does not say what it runs: training goes on without a name."""
+    try:
+        return op(*names_op(args, kwargs))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return contextlib.nullcontext()
+
+
 def _wrap(owner, name, names_op):
     """Replaces a function by one that names its calls; `names_op` gives kind, stage and micro-batch of a call."""
     function = getattr(owner, name)
     if hasattr(function, "bubblescope_wraps"):
         return
-    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def named(*args, **kwargs):
-        call = signature.bind(*args, **kwargs)
-        call.apply_defaults()
-        with op(*names_op(call.arguments)):
+        with _name_of(names_op, args, kwargs):
             return function(*args, **kwargs)
 
     named.bubblescope_wraps = function
@@ -63,10 +76,14 @@ def annotate_pytorch():
     from torch.distributed.pipelining import stage
 
     base = stage._PipelineStageBase  # pylint: disable=protected-access
-    _wrap(base, "forward_one_chunk", lambda call: ("F", call["self"].stage_index, call["fwd_chunk_id"]))
+
+    def names(kind, chunk):
+        return lambda args, kwargs: (kind(args, kwargs), args[0].stage_index, _argument(args, kwargs, chunk, 1))
+
+    _wrap(base, "forward_one_chunk", names(lambda args, kwargs: "F", "fwd_chunk_id"))
     _wrap(base, "backward_one_chunk",
-          lambda call: ("B" if call["full_backward"] else "I", call["self"].stage_index, call["bwd_chunk_id"]))
-    _wrap(base, "backward_weight_one_chunk", lambda call: ("W", call["self"].stage_index, call["bwd_chunk_id"]))
+          names(lambda args, kwargs: "B" if _argument(args, kwargs, "full_backward", 3, True) else "I", "bwd_chunk_id"))
+    _wrap(base, "backward_weight_one_chunk", names(lambda args, kwargs: "W", "bwd_chunk_id"))
 
 
 def _tensors(output):
@@ -84,27 +101,38 @@ def annotate_megatron():
     places = {}  # id of an output tensor, which lives until its backward -> stage, micro-batch
     forward_step, backward_step = schedules.forward_step, schedules.backward_step
     signature = inspect.signature(forward_step)
-    backward_signature = inspect.signature(backward_step)
 
-    @functools.wraps(forward_step)
-    def forward(*args, **kwargs):
-        call = signature.bind(*args, **kwargs)
+    def place_of(args, kwargs):
+        """Stage and micro-batch of a forward; None where its call does not say them."""
+        try:
+            call = signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
         call.apply_defaults()
-        chunk = call.arguments.get("vp_stage")
-        if chunk is None and "vp_stage" not in signature.parameters:
+        arguments = {**call.arguments, **kwargs}
+        if "current_microbatch" not in arguments:
+            return None
+        chunk = arguments.get("vp_stage")
+        if "vp_stage" not in arguments:
             chunk = parallel_state.get_virtual_pipeline_model_parallel_rank()
         stage = ((chunk or 0) * parallel_state.get_pipeline_model_parallel_world_size() +
                  parallel_state.get_pipeline_model_parallel_rank())
-        microbatch = call.arguments.get("current_microbatch") or 0
-        with op("F", stage, microbatch):
+        return stage, arguments["current_microbatch"] or 0
+
+    @functools.wraps(forward_step)
+    def forward(*args, **kwargs):
+        place = place_of(args, kwargs)
+        if place is None:
+            return forward_step(*args, **kwargs)
+        with op("F", *place):
             result = forward_step(*args, **kwargs)
         output = result[0] if isinstance(result, tuple) else result
-        places.update({id(tensor): (stage, microbatch) for tensor in _tensors(output)})
+        places.update({id(tensor): place for tensor in _tensors(output)})
         return result
 
     @functools.wraps(backward_step)
     def backward(*args, **kwargs):
-        output = backward_signature.bind(*args, **kwargs).arguments["output_tensor"]
+        output = _argument(args, kwargs, "output_tensor", 1)
         found = [places.pop(id(tensor)) for tensor in _tensors(output) if id(tensor) in places]
         with op("B", *found[0]) if found else contextlib.nullcontext():
             return backward_step(*args, **kwargs)

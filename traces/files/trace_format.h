@@ -51,6 +51,7 @@ struct ObservedOp {
   bool start_is_observed = false;  ///< such a range, but its content shows where the waiting ended
   bool is_arrival = false;         ///< a message with the number of the op whose input it brought
   bool is_inferred = false;        ///< such a message, which the rank may as well have sent
+  std::optional<Nanos> waited_from = {};   ///< a message: when its rank's host came to wait for it
   std::optional<DevicePlace> device = {};  ///< where the kernels of a device were observed
   Nanos start = 0;
   Nanos end = 0;

@@ -7,8 +7,10 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/ir/depend.h"
+#include "sim/ir/quantile.h"
 
 namespace bubblescope::traces {
 
@@ -18,7 +20,8 @@ namespace {
 struct ObservedEnds {
   std::optional<Nanos> send_start, send_end;
   std::optional<Nanos> receive_start, receive_end;
-  bool is_taken_by_host = false;  ///< the recorded receive ends when its rank takes the message
+  bool is_taken_by_host = false;     ///< the recorded receive ends when its rank takes the message
+  std::optional<Nanos> waited_from;  ///< when that rank came to wait for it
 };
 
 /// The values that messages of one kind carry from or to one rank, one per op of the matching
@@ -91,6 +94,7 @@ class Matching {
       ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
       ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
       ends.is_taken_by_host = ends.is_taken_by_host || message.may_hold_waiting;
+      if (message.waited_from) ends.waited_from = message.waited_from;
     }
   }
 
@@ -116,15 +120,37 @@ std::vector<std::optional<Nanos>> receivers_free(const Program& program, const T
   return free;
 }
 
-/// The arrival time of a message that its rank took at `taken`. If the rank was busy while the
-/// message travelled and took it almost immediately afterwards, the message had arrived by then:
-/// the rank itself was late.
-Nanos arrival(Nanos start, Nanos taken, std::optional<Nanos> receiver_free) {
-  constexpr Nanos kNoticeable = 50;  // 1/50 of the travel time, 2 %
-  const bool was_busy = receiver_free && *receiver_free > start && *receiver_free < taken;
-  if (!was_busy) return taken;
-  const bool waited = taken - *receiver_free > (taken - start) / kNoticeable;
-  return waited ? taken : *receiver_free;
+/// A message that its rank's host took.
+struct Taken {
+  Nanos start = 0;                     ///< of its transit
+  Nanos end = 0;                       ///< when the rank took it
+  std::optional<Nanos> receiver_free;  ///< when the rank had ended the op before
+  std::optional<Nanos> waited_from;    ///< when the rank came to wait for the message
+};
+
+/// Whether the rank took the message almost as soon as it came to wait for it, so that the message
+/// had arrived by then. Its travel time is unknown, and at most the time until the rank came.
+bool had_arrived(const Taken& message) {
+  constexpr Nanos kNoticeable = 50;   // 1/50 of the travel time, 2 %
+  constexpr Nanos kAtOnce = 200'000;  // such a wait returns within this time
+  constexpr Nanos kMaxAtOnce = 4;     // but takes at most 1/4 of the travel time
+  std::optional<Nanos> came = message.receiver_free;
+  if (message.waited_from)
+    came = std::max(came.value_or(*message.waited_from), *message.waited_from);
+  if (!came || *came <= message.start || *came >= message.end) return false;
+  const Nanos travel = message.end - message.start;
+  const Nanos at_once = std::max(travel / kNoticeable, std::min(kAtOnce, travel / kMaxAtOnce));
+  return message.end - *came <= at_once;
+}
+
+/// The time of a message that had arrived before its rank came for it: at most `usual`, the median
+/// of those that ranks waited for. It ends with the op that its rank still ran, if it started
+/// during that op, which marks its time as unknown.
+Nanos arrival(const Taken& message, std::optional<Nanos> usual) {
+  if (message.receiver_free && *message.receiver_free > message.start)
+    return *message.receiver_free;
+  const Nanos bound = message.waited_from.value_or(message.end);
+  return usual ? std::min(bound, message.start + *usual) : bound;
 }
 
 }  // namespace
@@ -139,6 +165,8 @@ Timeline time_messages(const Schedule& schedule, const Program& program,
       for (const InstructionId awaited : program.dependencies_of(id))
         needed[awaited] = std::min(needed[awaited], timeline.start[id]);
   const std::vector<std::optional<Nanos>> free = receivers_free(program, timeline);
+  std::vector<std::pair<InstructionId, Taken>> early;  // arrived before their ranks came for them
+  std::vector<Nanos> travels;                          // of those that were waited for
   for (InstructionId id = 0; id < program.size(); ++id) {
     if (!is_message(program.instructions[id])) continue;
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
@@ -149,9 +177,16 @@ Timeline time_messages(const Schedule& schedule, const Program& program,
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));
     timeline.start[id] = std::min(start, latest);
     timeline.end[id] = std::clamp(end, timeline.start[id], latest);
-    if (ends.is_taken_by_host)
-      timeline.end[id] = arrival(timeline.start[id], timeline.end[id], free[id]);
+    if (!ends.is_taken_by_host) continue;
+    const Taken message{timeline.start[id], timeline.end[id], free[id], ends.waited_from};
+    if (had_arrived(message))
+      early.emplace_back(id, message);
+    else
+      travels.push_back(message.end - message.start);
   }
+  std::optional<Nanos> usual;
+  if (!travels.empty()) usual = quantile(std::move(travels), 50);
+  for (const auto& [id, message] : early) timeline.end[id] = arrival(message, usual);
   return timeline;
 }
 

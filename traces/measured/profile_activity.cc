@@ -64,7 +64,7 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       case Activity::kCall: computing_[event.thread].push_back(event); break;
       case Activity::kSend:
       case Activity::kReceive: posts_[event.thread].push_back(event); break;
-      case Activity::kPendingReceive: receive_ends_.push_back(event.end); break;
+      case Activity::kPendingReceive: receives_.push_back(event); break;
       case Activity::kLaunch:
       case Activity::kCopyCall: launches_.push_back(event); break;
       case Activity::kKernel: streams_[event.thread].push_back(event); [[fallthrough]];
@@ -87,7 +87,10 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
   for (Events& stream : streams_) sort_by_start(stream);
   sort_by_start(gradients_);
   sort_by_start(launches_);
-  std::sort(receive_ends_.begin(), receive_ends_.end());
+  std::stable_sort(
+      receives_.begin(), receives_.end(),
+      [](const ProfiledEvent& left, const ProfiledEvent& right) { return left.end < right.end; });
+  for (const ProfiledEvent& receive : receives_) receive_ends_.push_back(receive.end);
   has_linked_kernels_ =
       std::any_of(launches_.begin(), launches_.end(),
                   [&](const ProfiledEvent& launch) { return kernels_.contains(launch.number); });
@@ -207,26 +210,67 @@ Nanos ProfileActivity::find_waiting_end(Nanos from, Nanos first) const {
   return later == receive_ends_.begin() ? from : std::max(from, *std::prev(later));
 }
 
+Nanos ProfileActivity::find_waiting_start(std::uint32_t thread, Nanos from, Nanos until) const {
+  Nanos start = from;
+  for (const Events* events : {&computing_[thread], &posts_[thread]}) {
+    auto event = std::lower_bound(events->begin(), events->end(), from, starts_before);
+    for (; event != events->end() && event->start < until; ++event)
+      if (event->end <= until) start = std::max(start, event->end);
+  }
+  return start;
+}
+
+bool ProfileActivity::is_computing(std::uint32_t thread, Nanos from, Nanos time) const {
+  for (const Events* events : {&computing_[thread], &gradients_}) {
+    auto event = std::lower_bound(events->begin(), events->end(), from, starts_before);
+    for (; event != events->end() && event->start < time; ++event)
+      if (event->end > time) return true;
+  }
+  return false;
+}
+
+std::optional<Nanos> ProfileActivity::find_wait_within(const TimeSpan& range,
+                                                       std::uint32_t thread) const {
+  const auto ends_after = [](Nanos time, const ProfiledEvent& receive) {
+    return time < receive.end;
+  };
+  auto receive = std::upper_bound(receives_.begin(), receives_.end(), range.start, ends_after);
+  std::optional<Nanos> last;
+  for (; receive != receives_.end() && receive->end < range.end; ++receive)
+    if (receive->start <= range.start && !is_computing(thread, range.start, receive->end) &&
+        find_first_computation(thread, receive->end, range.end))
+      last = receive->end;
+  return last;
+}
+
+TimeSpan ProfileActivity::cut_computation(const TimeSpan& range, std::uint32_t thread,
+                                          Nanos first) const {
+  const Nanos last = std::min(range.end, *find_last_computation_end(thread, first, range.end));
+  const std::optional<Nanos> post = first_start(posts_[thread], last, range.end);
+  return {find_waiting_end(range.start, first), std::max(last, post.value_or(range.end))};
+}
+
 std::optional<TimeSpan> ProfileActivity::find_computation(const TimeSpan& range,
                                                           std::uint32_t thread) const {
-  const std::optional<Nanos> first = find_first_computation(thread, range.start, range.end);
-  if (!first && receive_ends_.empty()) return {};
-  if (!first) return TimeSpan{find_waiting_end(range.start, range.end), range.end};
-  const Nanos last = std::min(range.end, *find_last_computation_end(thread, *first, range.end));
-  const std::optional<Nanos> post = first_start(posts_[thread], last, range.end);
-  return TimeSpan{find_waiting_end(range.start, *first), std::max(last, post.value_or(range.end))};
+  const Nanos from = find_wait_within(range, thread).value_or(range.start);
+  const std::optional<Nanos> first = find_first_computation(thread, from, range.end);
+  if (first) return cut_computation(range, thread, *first);
+  if (receive_ends_.empty()) return {};
+  return TimeSpan{find_waiting_end(range.start, range.end), range.end};
 }
 
 std::optional<std::pair<TimeSpan, TimeSpan>> ProfileActivity::split_pair(
     const TimeSpan& range, std::uint32_t thread) const {
   const std::optional<Nanos> gradient = find_first_gradient(range.start, range.end);
   if (!gradient) return {};
-  const std::optional<TimeSpan> forward = find_computation({range.start, *gradient}, thread);
-  if (!forward || forward->start >= *gradient) return {};
+  // The receive that precedes the backward also ends within this range.
+  const std::optional<Nanos> first = find_first_computation(thread, range.start, *gradient);
+  if (!first) return {};
+  const TimeSpan forward = cut_computation({range.start, *gradient}, thread, *first);
   const Nanos forward_end =
-      std::min(*gradient, *find_last_computation_end(thread, forward->start, *gradient));
+      std::min(*gradient, *find_last_computation_end(thread, forward.start, *gradient));
   const Nanos backward_start = find_waiting_end(forward_end, *gradient);
-  return std::pair(TimeSpan{forward->start, std::min(forward_end, backward_start)},
+  return std::pair(TimeSpan{forward.start, std::min(forward_end, backward_start)},
                    TimeSpan{backward_start, range.end});
 }
 

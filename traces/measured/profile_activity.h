@@ -58,6 +58,10 @@ class ProfileActivity {
   /// completed after `from`, where the profile shows one.
   Nanos find_waiting_end(Nanos from, Nanos first) const;
 
+  /// Returns when a thread that waited until a time came to wait: with the end of the last call
+  /// that it made from `from` on, such as one that posted a message.
+  Nanos find_waiting_start(std::uint32_t thread, Nanos from, Nanos until) const;
+
   /// Splits a range that holds a forward and then a backward into the computation of each, without
   /// waiting. nullopt where the profile does not show it.
   std::optional<std::pair<TimeSpan, TimeSpan>> split_pair(const TimeSpan& range,
@@ -65,6 +69,14 @@ class ProfileActivity {
 
  private:
   using Events = std::vector<ProfiledEvent>;  ///< by start
+
+  /// The end of the last receive for which a thread waited between operators of an op: parameters
+  /// may be gathered first. Such a receive was pending when the op began.
+  std::optional<Nanos> find_wait_within(const TimeSpan& range, std::uint32_t thread) const;
+  bool is_computing(std::uint32_t thread, Nanos from, Nanos time) const;
+
+  /// The computation within a range whose first operator starts at `first`.
+  TimeSpan cut_computation(const TimeSpan& range, std::uint32_t thread, Nanos first) const;
 
   /// The first call or gradient function of `thread` from `from` on, and before `before`.
   std::optional<Nanos> find_first_computation(std::uint32_t thread, Nanos from, Nanos before) const;
@@ -84,7 +96,8 @@ class ProfileActivity {
   std::vector<Events> posts_;        ///< [thread], calls that send or receive
   Events gradients_;                 ///< of all threads
   Events launches_;                  ///< of all threads
-  std::vector<Nanos> receive_ends_;  ///< sorted, of receives that are shown until they complete
+  Events receives_;                  ///< by end, those that are shown until they complete
+  std::vector<Nanos> receive_ends_;  ///< theirs
   std::unordered_map<std::int64_t, Events> kernels_;  ///< [correlation id]
   std::vector<Events> streams_;                       ///< [thread], kernels
   bool has_linked_kernels_ = false;

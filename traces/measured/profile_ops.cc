@@ -203,7 +203,8 @@ std::optional<ObservedOp> observe_on_device(ObservedOp op, const TimeSpan& launc
   return op;
 }
 
-std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting) {
+std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting,
+                                       std::uint32_t thread, const ProfileActivity& activity) {
   const std::optional<OpKind> receive = find_receive(op.op.kind);
   if (!receive || waiting.length() <= 0) return {};
   ObservedOp message = op;
@@ -211,6 +212,7 @@ std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& wai
   message.op.pairing = {};
   message.start = waiting.start;
   message.end = waiting.end;
+  message.waited_from = activity.find_waiting_start(thread, waiting.start, waiting.end);
   return message;
 }
 
@@ -253,7 +255,7 @@ ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<Nam
           waiting = find_waiting_before(slice, free_from[slice.thread], profile);
         free_from[slice.thread] = slice.end;
       }
-      if (const auto arrival = find_arrival(op, waiting)) {
+      if (const auto arrival = find_arrival(op, waiting, slice.thread, profile.activity)) {
         followers.arrivals.push_back(found.ops.size());
         found.ops.push_back(*arrival);
       }

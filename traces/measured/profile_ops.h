@@ -53,8 +53,9 @@ ProfileOps find_unannotated_ops(const ProfiledRank& profile);
 std::optional<ObservedOp> observe_on_device(ObservedOp op, const TimeSpan& launched,
                                             const ProfileActivity& activity);
 
-/// The message that an op waited for: it arrived when the waiting ended. nullopt where the op has
-/// not waited, or needs none.
-std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting);
+/// The message that an op of a thread waited for: it arrived when the waiting ended, or before the
+/// thread came to wait. nullopt where the op has not waited, or needs none.
+std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting,
+                                       std::uint32_t thread, const ProfileActivity& activity);
 
 }  // namespace bubblescope::traces

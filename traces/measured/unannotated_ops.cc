@@ -72,6 +72,7 @@ struct UnannotatedSends {
 };
 
 struct UnannotatedStep {
+  std::uint32_t thread = 0;  ///< which posts the messages
   std::vector<UnannotatedOp> ops;
   std::int32_t forwards = 0;
   std::int32_t backwards = 0;
@@ -83,7 +84,7 @@ struct UnannotatedStep {
 class Walk {
  public:
   UnannotatedStep run(std::span<const ProfiledEvent* const> events) && {
-    const std::uint32_t main = find_main_thread(events);
+    const std::uint32_t main = step_.thread = find_main_thread(events);
     for (const ProfiledEvent* event : events)
       if (event->thread == main || event->activity == Activity::kAutograd) take(*event);
     close();
@@ -272,7 +273,8 @@ ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const Profil
     const TimeSpan waiting{waited_from, profile.activity.find_waiting_end(waited_from, op.start)};
     if (waiting.length() > 0) op.start = waiting.end;
     found.ops.push_back(op);
-    if (const auto arrival = find_arrival(op, waiting)) found.ops.push_back(*arrival);
+    if (const auto arrival = find_arrival(op, waiting, step.thread, profile.activity))
+      found.ops.push_back(*arrival);
   }
   return found;
 }

@@ -84,12 +84,12 @@ TEST(FrameworkFlags, TakeModulesBetweenBlanks) {
 }
 
 // Megatron-LM looks at them only where there is a granularity (transformer_config.py).
-TEST(FrameworkFlags, OfRecomputationNeedAGranularity) {
-  for (const char* flags : {"--recompute-method uniform --recompute-num-layers 1",
-                            "--recompute-num-layers 1", "--recompute-method uniform"})
-    expect_refusal(kStep + flags, "and none are without that; give it as well");
-  expect_refusal(kStep + "--recompute-modules core_attn",
-                 "and nothing is without that; give it as well");
+TEST(FrameworkFlags, OfRecomputationAreSaidToNeedAGranularity) {
+  expect_says(kStep + "--recompute-method uniform --recompute-num-layers 1", 0,
+              "--recompute full is assumed");
+  expect_says(kStep + "--recompute-modules core_attn", 0, "--recompute selective is assumed");
+  expect_same_step("--recompute-modules core_attn",
+                   "--recompute selective --recompute-modules core_attn");
 }
 
 // Transformers' flags have values, as the keys of configurations in yaml have.

@@ -48,7 +48,8 @@ TEST(ModelCommands, RecomputeTheLayersThatMegatronsFlagsName) {
   EXPECT_EQ(makespan(full + "uniform --recompute-num-layers 4"), makespan(" --recompute full"));
   EXPECT_EQ(makespan(full + "block --recompute-num-layers 0"), makespan(""));
   EXPECT_EQ(makespan(full + "block --recompute-num-layers 9"), makespan(" --recompute full"));
-  expect_says(step + " --recompute-method block --recompute-num-layers 2", 2, "give it as well");
+  EXPECT_EQ(makespan(" --recompute-method block --recompute-num-layers 2"),
+            makespan(full + "block --recompute-num-layers 2"));
   expect_says(step + " --explain" + full + "block --recompute-num-layers 2", 0, "8 of 32 layers");
   expect_says(step + full + "block", 2, "say how many by --recompute-num-layers");
   expect_says(step + full + "uniform --recompute-num-layers 0", 2, "a group has 1 layer or more");
@@ -56,8 +57,7 @@ TEST(ModelCommands, RecomputeTheLayersThatMegatronsFlagsName) {
               "needs --recompute-method: uniform");
   expect_says(step + " --recompute selective --recompute-method block --recompute-num-layers 2", 2,
               "which layers --recompute full covers");
-  expect_says(step + " --recompute selective --recompute-modules mlp --recompute-method uniform", 2,
-              "which layers --recompute full covers");
+  expect_says(step + " --recompute-modules mlp --recompute-method uniform", 2, "leave one of them");
   expect_says("simulate 1f1b --pp 4 -m 8 --recompute full --recompute-num-layers 2", 0,
               "--recompute-num-layers");
   expect_says(

@@ -178,7 +178,7 @@ def nvidia_flags(run):
 def bridge_flags(run, gpu):
     """Megatron-Bridge's recipes reduce gradients in 16 bits (scripts/performance/configs, grad_reduce_in_fp32 off)."""
     modules = MODULES.get((run['model'], gpu))
-    return ['--gradients', 'bf16'] + (['--recompute', 'selective', '--recompute-modules', modules] if modules else [])
+    return ['--gradients', 'bf16'] + (['--recompute-modules', modules] if modules else [])
 
 
 def nvidia_runs(entry, source, device):

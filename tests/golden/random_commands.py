@@ -82,9 +82,6 @@ def draw(schedules, rng):
         if flag == '--global-batch-size' and '-m' in command:
             at = command.index('-m')
             del command[at:at + 2]
-    for detail, policy in (('--recompute-modules', 'selective'), ('--recompute-method', 'full')):  # refused without
-        if detail in command and '--recompute' not in command:
-            command += ['--recompute', policy]
     return command
 
 

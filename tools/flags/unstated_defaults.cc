@@ -16,6 +16,19 @@ void note_one_pipeline(const CommandFlags& app, const ModelOptions& options) {
       *options.global_batch);
 }
 
+/// Megatron-LM takes no notice of what is recomputed unless it is told to recompute.
+void note_recomputation(const CommandFlags& app, const PredictOptions& options) {
+  if (!options.model.given() || !options.moves.recompute.empty()) return;
+  const auto note = [](const char* given, const char* assumed) {
+    print_message(
+        "bubblescope: --recompute {} is assumed, of which {} says more; Megatron-LM recomputes "
+        "nothing without --recompute-granularity {}\n",
+        assumed, given, assumed);
+  };
+  if (!options.model.parallel.modules.empty()) note("--recompute-modules", "selective");
+  if (app.count("--recompute-method") > 0) note("--recompute-method", "full");
+}
+
 UnstatedDefaults compare_with_megatron(const CommandFlags& app) {
   const auto given = [&](const char* name) { return names_flag(app.words(), name); };
   const bool says_reduction = app.count("--grad-reduction") > 0;
@@ -45,6 +58,7 @@ void note_balanced_layers(const PredictOptions& options) {
 
 void find_unstated_defaults(const CommandFlags& app, PredictOptions& options) {
   note_one_pipeline(app, options.model);
+  note_recomputation(app, options);
   if (!options.model.given() || !has_megatron_words(app.words())) return;
   options.model.unstated = compare_with_megatron(app);
   note_balanced_layers(options);

@@ -38,23 +38,25 @@ std::vector<std::int64_t> layers_of(const LayerLayout& layout, const Transformer
   return layers;
 }
 
-/// Sets the modules or layers that are computed again. Both only say more about --recompute: it is
-/// none unless given, in Megatron-LM as here, and then they would change nothing.
+/// Sets the modules or layers that are computed again, for which --recompute need not be given:
+/// find_unstated_defaults() says that it is assumed.
 void recompute_parts(Parallelism& parallel, const PredictOptions& flags) {
   const std::vector<Recompute>& recompute = flags.moves.recompute;
-  const auto is_given = [&](Recompute needed) {
-    return !recompute.empty() && recompute[0] == needed;
-  };
-  if (!parallel.modules.empty() && !is_given(Recompute::kSelective))
-    throw Error(
-        "--recompute-modules says what --recompute selective computes again, and nothing is "
-        "without that; give it as well, or leave one of them out");
+  const auto may_be = [&](Recompute needed) { return recompute.empty() || recompute[0] == needed; };
   const bool names_layers = flags.model.recompute_method || flags.model.recompute_layers;
+  if (!parallel.modules.empty()) {
+    if (names_layers || !may_be(Recompute::kSelective))
+      throw Error(
+          "--recompute-modules says what --recompute selective computes again; give that, or leave "
+          "one of them out");
+    parallel.recompute = Recompute::kSelective;
+  }
   if (!names_layers) return;
-  if (!is_given(Recompute::kFull))
+  if (!may_be(Recompute::kFull))
     throw Error(
-        "--recompute-method and --recompute-num-layers say which layers --recompute full covers, "
-        "and none are without that; give it as well, or leave them out");
+        "--recompute-method and --recompute-num-layers say which layers --recompute full covers; "
+        "give that, or leave them out");
+  parallel.recompute = Recompute::kFull;
   parallel.recomputed =
       choose_recomputed_layers(flags.model.recompute_method, flags.model.recompute_layers);
 }

@@ -236,10 +236,7 @@ std::string launches_text(const ModelOnDevices& on) {
   if (on.model.experts)
     text += ", a layer with experts " + to_text(assumed.host_experts) +
             " more (host_experts_us) and for every expert of a rank " +
-            to_text(assumed.host_expert) + " (host_expert_us)" +
-            (assumed.host_experts > 0 && on.model.experts->shared == 0
-                 ? ", but half of host_layer_us less, as it has no dense network"
-                 : "");
+            to_text(assumed.host_expert) + " (host_expert_us)";
   return text + "; " + number(100 * assumed.launch_blocking) +
          " % of the host's time adds to the device's (launch_blocking: 1 with "
          "CUDA_LAUNCH_BLOCKING=1), the rest runs beside it; CUDA graphs of whole iterations "

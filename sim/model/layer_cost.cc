@@ -61,16 +61,6 @@ constexpr double kHostLaunch = 14'000;
 /// time in which a large one occupies all SMs and drains them.
 constexpr double kSmallKernel = 0.5;
 
-/// Half of a dense layer's launches are of attention, the other half of its network.
-constexpr double kNetworkLaunches = 0.5;
-
-/// The host's time that a layer with experts spares, because it has no dense network; shared
-/// experts are one. Where no launches of experts are counted, nothing is spared either.
-double host_spared_time(const ModelOnDevices& on) {
-  if (on.assumptions.host_experts == 0 || on.model.experts->shared > 0) return 0;
-  return kNetworkLaunches * static_cast<double>(on.assumptions.host_layer);
-}
-
 /// The host's time for what only layers with experts launch, in F or in I.
 double host_experts_time(const ModelOnDevices& on, double of_experts) {
   const double local = static_cast<double>(on.model.experts->count) / on.parallel.expert;
@@ -118,8 +108,7 @@ PhaseTimes estimate_host_times(const ModelOnDevices& on, const LaunchedLayers& l
   const double layer = static_cast<double>(assumed.host_layer) +
                        doublings * static_cast<double>(assumed.host_tensor);
   double pass = layers.all * layer + static_cast<double>(assumed.host_pass);
-  if (layers.experts > 0)
-    pass += layers.experts * (host_experts_time(on, 1) - host_spared_time(on));
+  if (layers.experts > 0) pass += layers.experts * host_experts_time(on, 1);
   pass *= 1 - assumed.iteration_graphs;
   const double again = on.parallel.recompute == Recompute::kFull ? layers.covered : 0;
   return {pass, (1 + again) * pass, 0};

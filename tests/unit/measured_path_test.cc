@@ -21,6 +21,7 @@
 #include "tests/support/recorded_step.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/message_times.h"
+#include "traces/measured/time_span.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -76,13 +77,14 @@ struct Receive {
   std::optional<Nanos> waited_from = {};
   bool by_host = true;
   Nanos posted = 10;
+  bool numbered = true;
 };
 
-/// When the messages of "0F0 0F1 | 1F0 1F1" arrive: 0F0 ends at 10 units and 0F1 at 20, which ranks
+/// When the messages of "0F0 0F1 | 1F0 1F1" travel: 0F0 ends at 10 units and 0F1 at 20, which ranks
 /// can receive from 10 on. Rank 1 runs 1F0 from `first` to 110, and 1F1 from the end of its
 /// receive.
-std::vector<Nanos> arrivals(const std::vector<Receive>& receives, Nanos first = 10,
-                            Nanos unit = 1) {
+std::vector<traces::TimeSpan> travels(const std::vector<Receive>& receives, Nanos first,
+                                      Nanos unit) {
   const ValidSchedule schedule = std::get<ValidSchedule>(
       validate_schedule(traces::parse_schedule_text("0F0 0F1 | 1F0 1F1", "two")));
   const Program program = std::get<Program>(lower(schedule));
@@ -103,17 +105,27 @@ std::vector<Nanos> arrivals(const std::vector<Receive>& receives, Nanos first = 
     receive.op = {1, one.microbatch, 0, OpKind::kRecvForward};
     receive.recorder = 1;
     receive.may_hold_waiting = one.by_host;
+    receive.numbered = one.numbered;
     receive.start = unit * one.posted;
     receive.end = unit * one.end;
     if (one.waited_from) receive.waited_from = unit * *one.waited_from;
   }
   timeline = traces::time_messages(schedule, program, messages, std::move(timeline));
-  std::vector<Nanos> ends(2);
+  std::vector<traces::TimeSpan> spans(2);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Op& op = program.instructions[id].op;
     if (op.kind == OpKind::kSendForward)
-      ends[static_cast<std::size_t>(op.microbatch)] = timeline.end[id] / unit;
+      spans[static_cast<std::size_t>(op.microbatch)] = {timeline.start[id] / unit,
+                                                        timeline.end[id] / unit};
   }
+  return spans;
+}
+
+/// When they arrive.
+std::vector<Nanos> arrivals(const std::vector<Receive>& receives, Nanos first = 10,
+                            Nanos unit = 1) {
+  std::vector<Nanos> ends;
+  for (const traces::TimeSpan& span : travels(receives, first, unit)) ends.push_back(span.end);
   return ends;
 }
 
@@ -123,6 +135,20 @@ TEST(MessageTimes, DoNotTakeForTravelWhatAReceiverWasBusy) {
   EXPECT_EQ(arrivals({{1, 111}})[1], 110);
   EXPECT_EQ(arrivals({{1, 150}})[1], 150);
   EXPECT_EQ(arrivals({{1, 111, {}, false}})[1], 111);  // a device shows when it arrived
+}
+
+// DeepSpeed names its receives, and the op behind one waits for it as well. The rank posted the one
+// of 1F1 at 112: the message cannot have travelled before.
+TEST(MessageTimes, AreThoseOfReceivesThatOpsWaitedForAsWell) {
+  const std::vector<traces::TimeSpan> spans = travels({{0, 15, {}, false, 12, false},
+                                                       {0, 15, {}, true, 0, false},
+                                                       {1, 114, {}, false, 112, false},
+                                                       {1, 114, {}, true, 110, false}},
+                                                      15, 1);
+  EXPECT_EQ(spans[0].start, 12);
+  EXPECT_EQ(spans[0].end, 15);
+  EXPECT_EQ(spans[1].start, 112);
+  EXPECT_EQ(spans[1].end, 114);
 }
 
 // In microseconds: 1F0 ended at 110, the rank then posted messages until 119, and had the input of

@@ -19,6 +19,7 @@ namespace {
 /// The two ends of one message, as far as they were observed.
 struct ObservedEnds {
   std::optional<Nanos> send_start, send_end;
+  std::optional<Nanos> posted;  ///< where the receive was recorded, not only that its rank waited
   std::optional<Nanos> receive_start, receive_end;
   bool is_taken_by_host = false;     ///< the recorded receive ends when its rank takes the message
   std::optional<Nanos> waited_from;  ///< when that rank came to wait for it
@@ -65,7 +66,7 @@ class Matching {
         add(*value, message);
     }
     for (const auto& [place, list] : unnumbered)
-      assign(values_in_order(schedule_, place.first, place.second), list);
+      assign_all(values_in_order(schedule_, place.first, place.second), list);
   }
 
   const ObservedEnds& ends_of(const Op& message) const {
@@ -75,13 +76,23 @@ class Matching {
   }
 
  private:
-  /// Assigns the values to the recorded messages in order. Some runtimes record a message for every
-  /// op, even where none was sent; those are skipped.
-  void assign(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
+  /// Assigns the values to the recorded messages in order, if there are as many. Some runtimes
+  /// record a message for every op, even where none was sent; those are skipped.
+  bool assign(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
     if (values.size() != list.size()) std::erase(values, std::nullopt);
-    if (values.size() != list.size()) return;
+    if (values.size() != list.size()) return false;
     for (std::size_t at = 0; at < list.size(); ++at)
       if (values[at]) add(*values[at], list[at]);
+    return true;
+  }
+
+  /// The same, where receives may have been recorded twice: as such, and as a wait of their op.
+  void assign_all(const std::vector<std::optional<Value>>& values, std::vector<ObservedOp> list) {
+    if (assign(values, list)) return;
+    const auto waits = std::stable_partition(
+        list.begin(), list.end(), [](const ObservedOp& one) { return !one.may_hold_waiting; });
+    assign(values, {list.begin(), waits});
+    assign(values, {waits, list.end()});
   }
 
   void add(const Value& value, const ObservedOp& message) {
@@ -93,6 +104,8 @@ class Matching {
       // A receive may be recorded twice: where it was posted, and where it was waited for.
       ends.receive_start = std::min(ends.receive_start.value_or(message.start), message.start);
       ends.receive_end = std::max(ends.receive_end.value_or(message.end), message.end);
+      if (!message.may_hold_waiting)
+        ends.posted = std::min(ends.posted.value_or(message.start), message.start);
       ends.is_taken_by_host = ends.is_taken_by_host || message.may_hold_waiting;
       if (message.waited_from) ends.waited_from = message.waited_from;
     }
@@ -172,8 +185,8 @@ Timeline time_messages(const Schedule& schedule, const Program& program,
     const Nanos ready = timeline.end[program.dependencies_of(id).front()];
     const Nanos latest = std::max(ready, needed[id]);
     const ObservedEnds& ends = matching.ends_of(program.instructions[id].op);
-    const Nanos start =
-        std::max({ready, ends.send_start.value_or(ready), ends.receive_start.value_or(ready)});
+    const std::optional<Nanos> posted = ends.posted ? ends.posted : ends.receive_start;
+    const Nanos start = std::max({ready, ends.send_start.value_or(ready), posted.value_or(ready)});
     const Nanos end = ends.receive_end.value_or(ends.send_end.value_or(ready));
     timeline.start[id] = std::min(start, latest);
     timeline.end[id] = std::clamp(end, timeline.start[id], latest);

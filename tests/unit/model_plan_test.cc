@@ -95,7 +95,7 @@ TEST(ModelPlans, EverySplitIsTheStepThatSimulateShows) {
                            "--format",
                            "json"};
     if (entry.contains("recompute_modules")) {
-      words.insert(words.end(), {"--recompute", "selective", "--recompute-modules"});
+      words.emplace_back("--recompute-modules");
       words.push_back(entry["recompute_modules"]);
     }
     testing::internal::CaptureStdout();

@@ -61,5 +61,46 @@ TEST(MeasuredProfile, ARankComesToWaitWhenItHasPostedItsMessages) {
   EXPECT_EQ(op_of(trace, "0RECV_B0").waited_from, 64'000);
 }
 
+/// The last of two ranks, whose ops follow from its messages: it receives until 112 us, and then
+/// does what `loading` names until 150 us.
+traces::ObservedTrace loads_after_receive(const std::string& loading) {
+  return RankProfile(1)
+      .annotation("ProfilerStep#3", 0, 1000)
+      .call("c10d::recv_", 5, 1)
+      .annotation("gloo:recv", 6, 106)
+      .annotation(loading, 113, 37)
+      .call("aten::stack", 120, 10)
+      .forward_call(152, 60)
+      .gradient(216, 200)
+      .call("c10d::send", 417, 2)
+      .read();
+}
+
+// DeepSpeed's last stage loads the labels of a micro-batch after it has received its activations.
+TEST(MeasuredProfile, DataThatIsLoadedAfterAReceiveIsNoPartOfAnOpWithoutAnnotation) {
+  for (const char* loading : {"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                              "get_batch", "data loader"}) {
+    const traces::ObservedTrace trace = loads_after_receive(loading);
+    EXPECT_EQ(op_of(trace, "1F0").start, 150'000) << loading;
+    EXPECT_EQ(op_of(trace, "1F0").end, 212'000) << loading;
+    EXPECT_EQ(op_of(trace, "1RECV_F0").end, 112'000) << loading;
+  }
+  EXPECT_EQ(op_of(loads_after_receive("other work"), "1F0").start, 112'000);
+}
+
+// Such a name may also stand around a whole step, which then does not lose its ops.
+TEST(MeasuredProfile, ARangeThatIsNamedLikeLoadingDataMayContainOps) {
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("ProfilerStep#3", 0, 1000)
+                                          .annotation("dataload_and_train", 1, 900)
+                                          .call("c10d::recv_", 5, 1)
+                                          .annotation("gloo:recv", 6, 106)
+                                          .forward_call(113, 100)
+                                          .gradient(216, 200)
+                                          .call("c10d::send", 417, 2)
+                                          .read();
+  EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

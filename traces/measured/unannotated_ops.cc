@@ -30,10 +30,21 @@ constexpr Nanos kRounding = 1'000;
 constexpr Nanos kMaxSendDelay = 1'000'000;
 
 bool matters(Activity activity) {
-  constexpr std::array kKinds{Activity::kCall,      Activity::kAutograd, Activity::kGradientFlow,
-                              Activity::kSend,      Activity::kReceive,  Activity::kDataLoader,
-                              Activity::kOptimizer, Activity::kBarrier};
+  constexpr std::array kKinds{
+      Activity::kCall,         Activity::kAutograd,  Activity::kGradientFlow,
+      Activity::kSend,         Activity::kReceive,   Activity::kDataLoader,
+      Activity::kNamedLoading, Activity::kOptimizer, Activity::kBarrier};
   return std::find(kKinds.begin(), kKinds.end(), activity) != kKinds.end();
+}
+
+bool loads_data(const ProfiledEvent& event) {
+  return event.activity == Activity::kDataLoader || event.activity == Activity::kNamedLoading;
+}
+
+/// Whether only an op, or what is around it, does this.
+bool belongs_to_pipeline(const ProfiledEvent& event) {
+  return event.activity == Activity::kAutograd || event.activity == Activity::kGradientFlow ||
+         event.activity == Activity::kSend || event.activity == Activity::kReceive;
 }
 
 bool is_earlier(const ProfiledEvent* event, Nanos time) { return event->start < time; }
@@ -54,6 +65,7 @@ struct UnannotatedOp {
   OpKind kind = OpKind::kForward;
   std::int32_t microbatch = 0;  ///< counted in order, per kind
   TimeSpan span;
+  Nanos loaded_until = 0;  ///< the end of loading data before it
 };
 
 /// How messages are posted relative to the ops.
@@ -110,6 +122,7 @@ class Walk {
   void pass(const ProfiledEvent& event) {
     close();
     passed_until_ = std::max(passed_until_, event.end);
+    if (loads_data(event)) loaded_until_ = std::max(loaded_until_, event.end);
   }
 
   /// The thread posts a message when its op has computed.
@@ -163,7 +176,8 @@ class Walk {
     if (is_open_ && (is_backward_ || has_flow_)) {
       std::int32_t& count = is_backward_ ? step_.backwards : step_.forwards;
       step_.posts.computing += span_.end - span_.start;
-      step_.ops.push_back({is_backward_ ? OpKind::kBackward : OpKind::kForward, count++, span_});
+      step_.ops.push_back(
+          {is_backward_ ? OpKind::kBackward : OpKind::kForward, count++, span_, loaded_until_});
     }
     is_open_ = is_backward_ = has_flow_ = false;
     after_.clear();
@@ -175,6 +189,7 @@ class Walk {
   bool has_flow_ = false;  ///< of a forward: whether it creates a gradient function
   TimeSpan span_;
   Nanos passed_until_ = std::numeric_limits<Nanos>::min();  ///< the end of calls that are of no op
+  Nanos loaded_until_ = std::numeric_limits<Nanos>::min();
   std::vector<ProfiledEvent> after_;  ///< calls after a backward, which may begin a forward
 };
 
@@ -194,6 +209,20 @@ std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   return doubts;
 }
 
+/// Leaves out annotations such as "data" around a whole run of the pipeline. `events` are in order.
+std::vector<const ProfiledEvent*> without_loading_around_ops(
+    std::vector<const ProfiledEvent*> events) {
+  std::vector<Nanos> starts;  // of what belongs to the pipeline
+  for (const ProfiledEvent* event : events)
+    if (belongs_to_pipeline(*event)) starts.push_back(event->start);
+  std::erase_if(events, [&starts](const ProfiledEvent* event) {
+    if (event->activity != Activity::kNamedLoading) return false;
+    const auto inner = std::lower_bound(starts.begin(), starts.end(), event->start);
+    return inner != starts.end() && *inner < event->end;
+  });
+  return events;
+}
+
 /// The events that matter to ops, in order of time.
 std::vector<const ProfiledEvent*> sort_events(const ChromeEvents& events) {
   std::vector<const ProfiledEvent*> sorted;
@@ -205,7 +234,7 @@ std::vector<const ProfiledEvent*> sort_events(const ChromeEvents& events) {
                      if (left->start != right->start) return left->start < right->start;
                      return left->end > right->end;
                    });
-  return sorted;
+  return without_loading_around_ops(std::move(sorted));
 }
 
 UnannotatedStep find_ops_of_step(const std::vector<const ProfiledEvent*>& events,
@@ -271,7 +300,8 @@ ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const Profil
     op.may_hold_waiting = op.start_is_observed = true;
     // Otherwise the first op would include the wait for the step to begin.
     const TimeSpan waiting{waited_from, profile.activity.find_waiting_end(waited_from, op.start)};
-    if (waiting.length() > 0) op.start = waiting.end;
+    // Data that is loaded once the input has arrived is no part of the op.
+    if (waiting.length() > 0) op.start = std::max(waiting.end, one.loaded_until);
     found.ops.push_back(op);
     if (const auto arrival = find_arrival(op, waiting, step.thread, profile.activity))
       found.ops.push_back(*arrival);

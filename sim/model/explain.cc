@@ -51,7 +51,9 @@ std::string recompute_text(const Parallelism& parallel) {
 }
 
 std::string shards_text(const Parallelism& parallel) {
-  if (!parallel.shard_ranks || parallel.zero_stage == 0) return "";
+  if (!parallel.shard_ranks || parallel.zero_stage == 0 ||
+      *parallel.shard_ranks == parallel.data * parallel.context)
+    return "";
   return " in groups of " + std::to_string(*parallel.shard_ranks) + " ranks";
 }
 

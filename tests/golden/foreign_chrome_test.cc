@@ -195,7 +195,7 @@ TEST_F(ForeignChrome, ASliceAroundAStepThatMayBeItLeavesTheStepOpen) {
     expect(" --format json", R"("makespan_ns":30000)", R"("makespan_ns":30000)");
     expect("", "step         at least 30 us  whole", "step         40 us  whole");
     expect(" --each", ",2,,30000,", ",2,40000,30000,");
-    const CommandOutcome gate = run_with_messages(command + " --fail-if step_ns>35000");
+    const CommandOutcome gate = run_with_messages(command + " --fail-if 'step_ns>35000'");
     EXPECT_EQ(gate.status, 1);
     EXPECT_EQ(gate.output.find("step_ns is not known of these steps") != std::string::npos, is_open)
         << gate.output;

@@ -295,7 +295,7 @@ TEST(FrameworkFlags, OfMegatronSayWhatItsGradientsNeed) {
       "simulate 1f1b --model llama3-8b --pipeline-model-parallel-size 4 -m 8 ";
   EXPECT_NE(messages_of(small + "--fp16").find("Megatron-LM has 16-bit gradients with --fp16"),
             std::string::npos);
-  EXPECT_EQ(messages_of(small + "--bf16").find("-bit gradients"), std::string::npos);
+  EXPECT_EQ(messages_of(small + "--bf16").find("Megatron-LM has 32-bit"), std::string::npos);
 }
 
 }  // namespace

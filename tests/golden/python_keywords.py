@@ -34,7 +34,7 @@ def typed_flags(folder):
 def printed_flags(help_text):
     """The long name of every flag of a help page."""
     names = re.findall(r'^  (?:-\w,)?(--[\w-]+)', help_text, re.MULTILINE)
-    return set(names)
+    return set(names) | set(re.findall(r'^every command accepts (--[\w-]+)', help_text, re.MULTILINE))
 
 
 def differences(flags, typed):
@@ -50,8 +50,9 @@ def self_test():
 
 
 def main(binary, folder):
-    done = subprocess.run([binary, 'simulate', '--help'], text=True, capture_output=True, check=True)
-    flags, typed = printed_flags(done.stdout), typed_flags(folder)
+    pages = [subprocess.run([binary, *words, '--help'], text=True, capture_output=True, check=True).stdout
+             for words in ([], ['simulate'])]
+    flags, typed = printed_flags('\n'.join(pages)), typed_flags(folder)
     faults = differences(flags, typed)
     print('\n'.join(faults) or f'{len(typed)} keywords')
     return bool(faults) or len(typed) < 50

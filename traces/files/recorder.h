@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace bubblescope::traces {
 
@@ -24,6 +26,9 @@ struct Recorder {
   bool is_thread = false;      ///< it is a thread, which may be a part of a rank
   std::string process = {};    ///< its number on the host, where `rank` is certain; empty: unknown
   bool may_count_job = false;  ///< `rank` may count the ranks of all replicas, which are stated
+  bool has_own_stage = false;  ///< the stages of its ops are `rank`, because nothing states any
+  std::vector<std::vector<std::int64_t>> groups = {};  ///< of ranks of the job, for any purpose
+  std::set<std::int64_t> partners = {};  ///< ranks of the job that exchange messages with it
 };
 
 }  // namespace bubblescope::traces

@@ -36,6 +36,7 @@
 #include "traces/measured/steps_of_files.h"
 #include "traces/measured/stray_work.h"
 #include "traces/measured/tensor_peers.h"
+#include "traces/measured/unnamed_pipelines.h"
 #include "traces/measured/whole_steps.h"
 
 namespace bubblescope::traces {
@@ -325,7 +326,8 @@ AssembledSteps settle_whole_steps(std::vector<MeasuredStep> steps, Remarks remar
 AssembledSteps assemble_single_ops(AssembledSteps whole, ObservedTrace trace) {
   expect_times(trace);
   trace.remarks = std::move(whole.remarks);
-  trace = number_within_replicas(without_tensor_peers(std::move(trace)));
+  trace = without_tensor_peers(place_in_unnamed_pipelines(std::move(trace)));
+  trace = number_within_replicas(std::move(trace));
   const IncompleteReplicas incomplete = find_incomplete_replicas(trace);
   trace = without_replicas(std::move(trace), incomplete.numbers);
   const std::optional<std::string> missing_ranks = describe_missing_ranks(trace);

@@ -73,6 +73,7 @@ ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
   trace.remarks.lost = find_lost_time(profile.events, found.ops, profile.file);
   trace.recorders.push_back(make_recorder(profile.place, profile.events.host, profile.file));
   if (!profile.place.rank) trace.recorders[0].rank = found.rank;
+  trace.recorders[0].has_own_stage = !found.ranges.are_annotated;
   const std::int32_t replica = profile.place.replica.value_or(0);
   for (ObservedOp& op : found.ops) op.replica = replica;
   if (!found.has_messages)

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +111,18 @@ void expect_peers_in(const ProcessGroup& pipeline, const ChromeEvents& events, s
   }
 }
 
+/// The ranks of the job that exchange messages with the profile's.
+std::set<std::int64_t> find_partners(const ChromeEvents& events) {
+  std::set<std::int64_t> partners;
+  for (const auto& [text, places] : events.peers) {
+    const std::vector<std::int64_t> ranks = parse_ranks(text);
+    for (const std::int64_t place : places)
+      if (place >= 0 && place < std::ssize(ranks))
+        partners.insert(ranks[static_cast<std::size_t>(place)]);
+  }
+  return partners;
+}
+
 /// Returns a global rank. Throws Error for numbers beyond the devices of any job.
 std::int32_t rank_of(std::int64_t value, const std::string& file) {
   constexpr std::int64_t kMaxGlobalRank = 1 << 24;
@@ -160,7 +174,12 @@ ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file) 
     place.data_rank = position(*data, rank);
   const ProcessGroup* pipeline = find_pipeline(events, rank);
   place.ranks = pipeline ? std::ssize(pipeline->ranks) : events.world_size.value_or(0);
-  if (!pipeline) return place;
+  if (!pipeline) {
+    for (const ProcessGroup& group : events.groups)
+      if (has_rank(group.ranks, rank)) place.groups.push_back(group.ranks);
+    place.partners = find_partners(events);
+    return place;
+  }
   expect_peers_in(*pipeline, events, rank, file);
   place.rank = position(*pipeline, rank);
   place.replicas = count_replicas(data_groups);
@@ -186,6 +205,8 @@ Recorder make_recorder(const ProfilePlace& place, const std::string& host,
   recorder.replicas = place.replicas;
   recorder.outsiders = place.outsiders;
   recorder.process = place.process;
+  recorder.groups = place.groups;
+  recorder.partners = place.partners;
   return recorder;
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "traces/files/trace_format.h"
 #include "traces/measured/chrome_events.h"
@@ -18,8 +20,12 @@ struct ProfilePlace {
   std::int64_t ranks = 0;                 ///< number of ranks of the pipeline; 0 if unknown
   std::int64_t replicas = 0;              ///< pipelines of the job, at least; 0 if unknown
   std::int64_t outsiders = 0;             ///< ranks of the job of which no group says what they do
-  std::string process;                    ///< its number on the host; empty without a rank
-  bool is_tensor_peer = false;            ///< not the first of its tensor-parallel group
+  /// Where no group is the pipeline's: those that contain the rank, and with whom it exchanges
+  /// messages, both by ranks of the job.
+  std::vector<std::vector<std::int64_t>> groups;
+  std::set<std::int64_t> partners;
+  std::string process;          ///< its number on the host; empty without a rank
+  bool is_tensor_peer = false;  ///< not the first of its tensor-parallel group
 };
 
 /// Throws Error for impossible ranks, and for messages to a rank outside the pipeline's process

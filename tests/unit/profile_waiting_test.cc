@@ -119,5 +119,20 @@ TEST(MeasuredProfile, ARankThatOnlySendsWaitsForNoMessage) {
   }
 }
 
+// Ops from 113 to 800 us; data is loaded for 100 us between them.
+TEST(MeasuredProfile, NamesDataThatIsLoadedBetweenOps) {
+  RankProfile rank(1);
+  rank.annotation("ProfilerStep#3", 0, 1000)
+      .annotation("PP:1F0", 113, 100)
+      .annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 250, 100)
+      .annotation("get_batch", 260, 50)
+      .annotation("PP:1B0", 600, 200);
+  const traces::ObservedTrace trace = rank.read();
+  ASSERT_EQ(trace.remarks.lost.size(), 1u);
+  EXPECT_NEAR(trace.remarks.lost[0].share, 100. / 687, 1e-9);
+  EXPECT_NE(trace.remarks.lost[0].text.find("data is loaded 2 times"), std::string::npos)
+      << trace.remarks.lost[0].text;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -76,6 +76,7 @@ struct Receive {
   std::optional<Nanos> waited_from = {};
   bool by_host = true;
   Nanos posted = 10;
+  bool numbered = true;
 };
 
 /// When the messages of "0F0 0F1 | 1F0 1F1" arrive: 0F0 ends at 10 units and 0F1 at 20, which ranks
@@ -103,6 +104,7 @@ std::vector<Nanos> arrivals(const std::vector<Receive>& receives, Nanos first = 
     receive.op = {1, one.microbatch, 0, OpKind::kRecvForward};
     receive.recorder = 1;
     receive.may_hold_waiting = one.by_host;
+    receive.numbered = one.numbered;
     receive.start = unit * one.posted;
     receive.end = unit * one.end;
     if (one.waited_from) receive.waited_from = unit * *one.waited_from;
@@ -123,6 +125,16 @@ TEST(MessageTimes, DoNotTakeForTravelWhatAReceiverWasBusy) {
   EXPECT_EQ(arrivals({{1, 111}})[1], 110);
   EXPECT_EQ(arrivals({{1, 150}})[1], 150);
   EXPECT_EQ(arrivals({{1, 111, {}, false}})[1], 111);  // a device shows when it arrived
+}
+
+// Ranges that name receives without their micro-batch, as DeepSpeed's instructions do, count apart
+// from the waits for the same messages, which are two more.
+TEST(MessageTimes, AreThoseOfRangesBesideTheWaitsForThem) {
+  const std::vector<Receive> receives{{0, 30, {}, true, 10, false},
+                                      {0, 30, {}, false, 12, false},
+                                      {0, 150, {}, true, 110, false},
+                                      {0, 150, {}, false, 112, false}};
+  EXPECT_EQ(arrivals(receives, 30), (std::vector<Nanos>{30, 150}));
 }
 
 // In microseconds: 1F0 ended at 110, the rank then posted messages until 119, and had the input of

@@ -57,15 +57,17 @@ class Matching {
                      [](const ObservedOp& left, const ObservedOp& right) {
                        return std::tie(left.start, left.end) < std::tie(right.start, right.end);
                      });
-    std::map<std::pair<std::int32_t, OpKind>, std::vector<ObservedOp>> unnumbered;
+    // The wait for a message counts apart from the range that receives it.
+    std::map<std::tuple<std::int32_t, OpKind, bool>, std::vector<ObservedOp>> unnumbered;
     for (const ObservedOp& message : messages) {
       if (!message.numbered)
-        unnumbered[{message.recorder, message.op.kind}].push_back(message);
+        unnumbered[{message.recorder, message.op.kind, message.may_hold_waiting}].push_back(
+            message);
       else if (const std::optional<Value> value = find_carried_value(schedule_, message.op))
         add(*value, message);
     }
     for (const auto& [place, list] : unnumbered)
-      assign(values_in_order(schedule_, place.first, place.second), list);
+      assign(values_in_order(schedule_, std::get<0>(place), std::get<1>(place)), list);
   }
 
   const ObservedEnds& ends_of(const Op& message) const {

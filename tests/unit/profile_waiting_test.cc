@@ -1,6 +1,7 @@
 // Tests when ranks of PyTorch profiles come to wait for a message, and when their ops then begin.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,37 @@ TEST(MeasuredProfile, ARangeThatIsNamedLikeLoadingDataMayContainOps) {
                                           .call("c10d::send", 417, 2)
                                           .read();
   EXPECT_EQ(op_of(trace, "1F0").start, 112'000);
+}
+
+// Without receives, a gap may be a wait for a message that the backend does not record, but not
+// on a rank whose profile has its sends.
+TEST(MeasuredProfile, ARankThatOnlySendsWaitsForNoMessage) {
+  for (const bool sends : {false, true}) {
+    RankProfile rank(0);
+    rank.annotation("ProfilerStep#1", 0, 300).annotation("PP:0F0", 50, 40).call("aten::mm", 60, 20);
+    if (sends) rank.call("c10d::send", 92, 3);
+    const traces::ObservedTrace trace = rank.read();
+    const bool waits =
+        std::any_of(trace.ops.begin(), trace.ops.end(), [](const traces::ObservedOp& observed) {
+          return observed.op.kind == OpKind::kRecvForward;
+        });
+    EXPECT_EQ(waits, !sends);
+  }
+}
+
+// Ops from 113 to 800 us; data is loaded for 100 us between them.
+TEST(MeasuredProfile, NamesDataThatIsLoadedBetweenOps) {
+  RankProfile rank(1);
+  rank.annotation("ProfilerStep#3", 0, 1000)
+      .annotation("PP:1F0", 113, 100)
+      .annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 250, 100)
+      .annotation("get_batch", 260, 50)
+      .annotation("PP:1B0", 600, 200);
+  const traces::ObservedTrace trace = rank.read();
+  ASSERT_EQ(trace.remarks.lost.size(), 1u);
+  EXPECT_NEAR(trace.remarks.lost[0].share, 100. / 687, 1e-9);
+  EXPECT_NE(trace.remarks.lost[0].text.find("data is loaded 2 times"), std::string::npos)
+      << trace.remarks.lost[0].text;
 }
 
 }  // namespace

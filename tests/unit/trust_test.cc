@@ -53,6 +53,18 @@ TEST(Trust, NamesLostTimeWhereAReplayMissesTheStep) {
   EXPECT_TRUE(trust.why.empty());
 }
 
+// A gap has one reason: what is known of it takes the place of a guess.
+TEST(Trust, NamesLostTimeAsTheReasonOfGaps) {
+  traces::TrustEvidence evidence{{0.01}, {0.15, 0}, {}, {}, {{0.14, "data is loaded"}}};
+  traces::Trust trust = traces::judge_trust(report_of(100, 90), evidence);
+  ASSERT_EQ(trust.why.size(), 2u);
+  EXPECT_TRUE(trust.why[0].ends_with("although its next op has its input")) << trust.why[0];
+  EXPECT_EQ(trust.why[1], "data is loaded");
+  evidence.lost[0].share = 0.02;  // of 15 %
+  trust = traces::judge_trust(report_of(100, 90), evidence);
+  EXPECT_NE(trust.why.at(0).find("ops or messages are missing"), std::string::npos) << trust.why[0];
+}
+
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
   EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}, {}}).verdict,
             traces::Verdict::kNone);

@@ -125,7 +125,7 @@ TEST(UnnamedPipelines, OfAnEvaluationBeginWithRanksThatReceiveNothing) {
 // NCCL's calls state the rank with which a message is exchanged.
 TEST(UnnamedPipelines, AreTheRanksThatExchangeMessages) {
   traces::ObservedTrace trace = two_pipelines({});
-  for (const std::size_t at : {0, 1, 2, 3})
+  for (std::size_t at = 0; at < 4; ++at)
     trace.recorders[at].partners = {static_cast<int>(at < 2 ? at + 2 : at - 2)};
   trace = traces::place_in_unnamed_pipelines(std::move(trace));
   EXPECT_EQ(trace.recorders[1].rank, 0);

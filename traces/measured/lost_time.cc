@@ -45,6 +45,30 @@ class Steps {
   Nanos length_ = 0;
 };
 
+/// Data that is loaded outside of the ops, but within their step.
+std::optional<LostTime> find_loading(const ChromeEvents& events, const std::vector<ObservedOp>& ops,
+                                     const Steps& steps, const std::string& file) {
+  std::vector<TimeSpan> spans;
+  for (const ObservedOp& op : ops)
+    if (is_compute(op.op.kind)) spans.push_back({op.start, op.end});
+  const Nanos computing = cover(spans);
+  std::int64_t loads = 0;
+  for (const ProfiledEvent& event : events.profiled) {
+    if (event.activity != Activity::kDataLoader && event.activity != Activity::kNamedLoading)
+      continue;
+    if (!steps.contain(event.start)) continue;
+    ++loads;
+    spans.push_back({event.start, event.end});
+  }
+  const double share = steps.share_of(cover(spans) - computing);
+  if (share < kNoticed) return {};
+  return LostTime{
+      share, fmt::format("{}: data is loaded {} times between the ops of a pipeline, {:.1f} % of "
+                         "the steps, by annotations such as enumerate(DataLoader): no op or "
+                         "message stands for that; load it ahead, by workers of the DataLoader",
+                         file, loads, 100 * share)};
+}
+
 }  // namespace
 
 std::vector<LostTime> find_lost_time(const ChromeEvents& events, const std::vector<ObservedOp>& ops,
@@ -69,6 +93,8 @@ std::vector<LostTime> find_lost_time(const ChromeEvents& events, const std::vect
     waiting += op.end - op.start;
   }
   std::vector<LostTime> found;
+  if (std::optional<LostTime> loading = find_loading(events, ops, steps, file))
+    found.push_back(*std::move(loading));
   if (const double share = steps.share_of(posting); share >= kNoticed)
     found.push_back(
         {share,

@@ -9,8 +9,8 @@
 
 namespace bubblescope::traces {
 
-/// Describes calls that post messages and take long, and receives that are waited for ahead of
-/// their ops. `ops` are those of the profile, with their messages.
+/// Describes data that is loaded between ops, calls that post messages and take long, and receives
+/// that are waited for ahead of their ops. `ops` are those of the profile, with their messages.
 std::vector<LostTime> find_lost_time(const ChromeEvents& events, const std::vector<ObservedOp>& ops,
                                      const std::string& file);
 

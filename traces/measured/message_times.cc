@@ -58,15 +58,17 @@ class Matching {
                      [](const ObservedOp& left, const ObservedOp& right) {
                        return std::tie(left.start, left.end) < std::tie(right.start, right.end);
                      });
-    std::map<std::pair<std::int32_t, OpKind>, std::vector<ObservedOp>> unnumbered;
+    // The wait for a message counts apart from the range that receives it.
+    std::map<std::tuple<std::int32_t, OpKind, bool>, std::vector<ObservedOp>> unnumbered;
     for (const ObservedOp& message : messages) {
       if (!message.numbered)
-        unnumbered[{message.recorder, message.op.kind}].push_back(message);
+        unnumbered[{message.recorder, message.op.kind, message.may_hold_waiting}].push_back(
+            message);
       else if (const std::optional<Value> value = find_carried_value(schedule_, message.op))
         add(*value, message);
     }
     for (const auto& [place, list] : unnumbered)
-      assign_all(values_in_order(schedule_, place.first, place.second), list);
+      assign(values_in_order(schedule_, std::get<0>(place), std::get<1>(place)), list);
   }
 
   const ObservedEnds& ends_of(const Op& message) const {
@@ -78,21 +80,11 @@ class Matching {
  private:
   /// Assigns the values to the recorded messages in order, if there are as many. Some runtimes
   /// record a message for every op, even where none was sent; those are skipped.
-  bool assign(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
+  void assign(std::vector<std::optional<Value>> values, const std::vector<ObservedOp>& list) {
     if (values.size() != list.size()) std::erase(values, std::nullopt);
-    if (values.size() != list.size()) return false;
+    if (values.size() != list.size()) return;
     for (std::size_t at = 0; at < list.size(); ++at)
       if (values[at]) add(*values[at], list[at]);
-    return true;
-  }
-
-  /// The same, where receives may have been recorded twice: as such, and as a wait of their op.
-  void assign_all(const std::vector<std::optional<Value>>& values, std::vector<ObservedOp> list) {
-    if (assign(values, list)) return;
-    const auto waits = std::stable_partition(
-        list.begin(), list.end(), [](const ObservedOp& one) { return !one.may_hold_waiting; });
-    assign(values, {list.begin(), waits});
-    assign(values, {waits, list.end()});
   }
 
   void add(const Value& value, const ObservedOp& message) {

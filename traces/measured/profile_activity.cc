@@ -59,6 +59,9 @@ ProfileActivity::ProfileActivity(const ChromeEvents& events)
       posts_(events.threads.size()),
       streams_(events.threads.size()) {
   for (const ProfiledEvent& event : events.profiled) {
+    has_sends_ = has_sends_ || event.activity == Activity::kSend;
+    has_receives_ = has_receives_ || event.activity == Activity::kReceive ||
+                    event.activity == Activity::kPendingReceive;
     switch (event.activity) {
       case Activity::kAutograd: gradients_.push_back(event); [[fallthrough]];
       case Activity::kCall: computing_[event.thread].push_back(event); break;

@@ -24,6 +24,9 @@ class ProfileActivity {
   /// Whether kernels are linked to launches: a profile may contain kernels alone.
   bool has_kernels() const { return has_linked_kernels_; }
 
+  /// Whether the rank sends messages but receives none, so that it waits for none.
+  bool only_sends() const { return has_sends_ && !has_receives_; }
+
   /// When the device computes what any thread launched within `range` (the autograd engine has a
   /// thread of its own): the kernels of the stream that computes the most. What runs on other
   /// streams counts before them if they wait for it, and after them if it computes, or is a
@@ -101,6 +104,8 @@ class ProfileActivity {
   std::unordered_map<std::int64_t, Events> kernels_;  ///< [correlation id]
   std::vector<Events> streams_;                       ///< [thread], kernels
   bool has_linked_kernels_ = false;
+  bool has_sends_ = false;
+  bool has_receives_ = false;
 };
 
 }  // namespace bubblescope::traces

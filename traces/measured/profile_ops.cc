@@ -206,7 +206,7 @@ std::optional<ObservedOp> observe_on_device(ObservedOp op, const TimeSpan& launc
 std::optional<ObservedOp> find_arrival(const ObservedOp& op, const TimeSpan& waiting,
                                        std::uint32_t thread, const ProfileActivity& activity) {
   const std::optional<OpKind> receive = find_receive(op.op.kind);
-  if (!receive || waiting.length() <= 0) return {};
+  if (!receive || waiting.length() <= 0 || activity.only_sends()) return {};
   ObservedOp message = op;
   message.op.kind = *receive;
   message.op.pairing = {};

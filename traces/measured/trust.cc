@@ -20,14 +20,24 @@ constexpr double kRounding = 1e-6;
 constexpr double kNoticedError = 0.01;
 constexpr double kUnusual = 10;
 
-/// Describes the rank with the most gaps, if these are long.
-std::optional<std::string> describe_gaps(const std::vector<double>& gap_shares) {
+/// Whether lost time explains most of a share of the steps.
+bool explain(const std::vector<LostTime>& lost, double share) {
+  return std::any_of(lost.begin(), lost.end(),
+                     [share](const LostTime& one) { return 2 * one.share >= share; });
+}
+
+/// Describes the rank with the most gaps, if these are long. A guess at the reason is left out
+/// where lost time is one.
+std::optional<std::string> describe_gaps(const std::vector<double>& gap_shares,
+                                         const std::vector<LostTime>& lost) {
   const auto longest = std::max_element(gap_shares.begin(), gap_shares.end());
   if (longest == gap_shares.end() || *longest < kMaxReplayError) return {};
   return fmt::format(
-      "rank {} is idle for {:.1f} % of the pipeline's time although its next op has its input: ops "
-      "or messages are missing or recorded too short, or the host launches ops late",
-      longest - gap_shares.begin(), 100 * *longest);
+      "rank {} is idle for {:.1f} % of the pipeline's time although its next op has its input{}",
+      longest - gap_shares.begin(), 100 * *longest,
+      explain(lost, *longest) ? ""
+                              : ": ops or messages are missing or recorded too short, or the host "
+                                "launches ops late");
 }
 
 /// The sentences on the longest lost times.
@@ -63,9 +73,10 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
         "in some steps a replay misses the measured span by {:.1f} %, but usually by {:.1f} %: "
         "they hold something that the trace does not show",
         100 * worst, 100 * trust.replay_error));
-  if (std::optional<std::string> gaps = describe_gaps(evidence.gap_shares))
-    doubts.push_back(*std::move(gaps));
-  if (trust.replay_error >= kMaxReplayError)
+  std::optional<std::string> gaps = describe_gaps(evidence.gap_shares, evidence.lost);
+  const bool lacks_time = gaps || trust.replay_error >= kMaxReplayError;
+  if (gaps) doubts.push_back(*std::move(gaps));
+  if (lacks_time)
     for (std::string& text : list_longest_lost(evidence.lost)) doubts.push_back(std::move(text));
   const double bound = static_cast<double>(report.lower_bound);
   if (bound > static_cast<double>(report.makespan) * (1 + kRounding))

@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/name_rules.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -53,6 +54,19 @@ TEST(OtelSpans, WithoutMicrobatchesAreRefusedWithTheirNames) {
     EXPECT_NE(std::string(error.what()).find("megatron.optimizer_step"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("MEGATRON_OTEL_SPAN_GROUPS=all"), std::string::npos);
   }
+}
+
+TEST(OtelSpans, OfOtherProgramsAreReadByRules) {
+  const traces::NameRules rules = traces::NameRules::parse(
+      R"({"format":"bubblescope-rules/1","rules":[{"match":"fwd","kind":"F"},)"
+      R"({"match":"bwd","kind":"B"},{"match":"megatron.*","kind":"ignore"}]})",
+      "rules.json");
+  const std::string text = rank(0, span("fwd", 10, 15, 0) + "," + span(kForward, 16, 17, 0) + "," +
+                                       span("bwd", 20, 25, 0) + "," + span("data", 30, 31, 0));
+  const traces::ObservedTrace trace = traces::parse_trace({"spans.json", text, &rules});
+  ASSERT_EQ(trace.ops.size(), 2u);
+  EXPECT_EQ(trace.ops[0].op.kind, OpKind::kForward);
+  EXPECT_EQ(trace.ops[1].op.kind, OpKind::kBackward);
 }
 
 TEST(OtelSpans, DamagedOnesAreRefused) {

@@ -75,6 +75,7 @@ TEST(RefusedSteps, NameTheFormatThatTheyAreIn) {
   EXPECT_NE(asynchronous.find("1 asynchronous events"), std::string::npos) << asynchronous;
   const std::string perfetto = refusal(std::string("\n\x53\x00\x4c", 4));
   EXPECT_NE(perfetto.find("looks like a trace of Perfetto"), std::string::npos) << perfetto;
+  EXPECT_NE(perfetto.find("*.xplane.pb"), std::string::npos) << perfetto;
   EXPECT_NE(refusal("\nforward 3\n").find("is in no format"), std::string::npos);
 }
 

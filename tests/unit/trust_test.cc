@@ -65,6 +65,13 @@ TEST(Trust, NamesLostTimeAsTheReasonOfGaps) {
   EXPECT_NE(trust.why.at(0).find("ops or messages are missing"), std::string::npos) << trust.why[0];
 }
 
+// Every file of a job may have the same fault.
+TEST(Trust, StatesAFaultOnce) {
+  const traces::Trust trust =
+      traces::judge_trust(report_of(100, 90), {{0.01}, {}, {}, {"a", "b", "a"}});
+  EXPECT_EQ(trust.why, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(Trust, IsNoneWhereTheBoundIsAboveTheMakespan) {
   EXPECT_EQ(traces::judge_trust(report_of(100, 101), {{0.0}, {}, {}, {}}).verdict,
             traces::Verdict::kNone);

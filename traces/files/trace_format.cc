@@ -153,11 +153,11 @@ ObservedTrace parse_trace(const TraceInput& input) {
     if (format.recognize(input.text)) return format.read(input);
     readable += (readable.empty() ? "" : ", ") + format.name;
   }
-  constexpr char kFirstPacket = '\x0a';  // of Perfetto's messages, which may contain zeros
+  constexpr char kFirstPacket = '\x0a';  // of both, which may contain zeros
   if (input.text.front() == kFirstPacket && input.text.find('\0') != input.text.npos)
     throw NoPipeline(input.path +
-                     " looks like a trace of Perfetto, a format that is written and not read; give "
-                     "what `save` writes of the same step, or Chrome json");
+                     " looks like a trace of Perfetto, or of XLA's profiler (*.xplane.pb), formats "
+                     "that are not read; give what `save` writes of the same step, or Chrome json");
   throw NoPipeline(
       fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
 }

@@ -86,7 +86,8 @@ Nanos time_at(const JsonNode& span, const char* key) {
 
 class SpanReader {
  public:
-  explicit SpanReader(const TraceInput& input) : path_(input.path), text_(input.text) {}
+  explicit SpanReader(const TraceInput& input)
+      : path_(input.path), text_(input.text), rules_(input.rules) {}
 
   ObservedTrace read() && {
     trace_.source = {.name = "otel"};
@@ -99,8 +100,9 @@ class SpanReader {
     for (const auto& [_, process] : processes_) add(process);
     if (trace_.ops.empty())
       throw NoPipeline(path_ +
-                       ": its spans name no forward or backward of a micro-batch; set "
-                       "MEGATRON_OTEL_SPAN_GROUPS=all, or analyze a profile" +
+                       ": its spans name no forward or backward of a micro-batch; with "
+                       "Megatron-LM set MEGATRON_OTEL_SPAN_GROUPS=all, else name them by rules, or "
+                       "analyze a profile" +
                        seen_.describe());
     trace_.remarks.faults.emplace_back(
         "spans show when the host launched ops, not when the device ran them: the order of ops is "
@@ -136,13 +138,24 @@ class SpanReader {
     }
   }
 
+  /// The spans that have the meaning of a name, by the rules or as Megatron-LM names them; null for
+  /// those that are neither ops nor steps.
+  std::vector<Span>* list_of(Process& process, const std::string& name) const {
+    const auto ruled = rules_ ? rules_->find(name) : std::nullopt;
+    if (ruled && ruled->is_step) return &process.steps;
+    if (ruled && !ruled->op) return nullptr;
+    if (ruled && ruled->op->op.kind == OpKind::kForward) return &process.forwards;
+    if (ruled && ruled->op->op.kind == OpKind::kBackward) return &process.backwards;
+    if (ruled) return nullptr;
+    if (name == kForwardSpan) return &process.forwards;
+    if (name == kBackwardSpan) return &process.backwards;
+    return name == kStepSpan ? &process.steps : nullptr;
+  }
+
   void read_span(Process& process, const JsonNode& node) {
     const JsonNode name_node = node.at("name");
     const std::string& name = name_node.text();
-    std::vector<Span>* const list = name == kForwardSpan    ? &process.forwards
-                                    : name == kBackwardSpan ? &process.backwards
-                                    : name == kStepSpan     ? &process.steps
-                                                            : nullptr;
+    std::vector<Span>* const list = list_of(process, name);
     if (!list) return seen_.add(name);
     Span span{time_at(node, "startTimeUnixNano"), time_at(node, "endTimeUnixNano"), {}};
     if (span.end < span.start) node.refuse("ends before it starts");
@@ -190,6 +203,7 @@ class SpanReader {
 
   std::string path_;
   std::string_view text_;
+  const NameRules* rules_ = nullptr;
   SeenNames seen_;
   std::map<Attributes, Process> processes_;
   ObservedTrace trace_;

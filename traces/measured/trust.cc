@@ -26,6 +26,14 @@ bool explain(const std::vector<LostTime>& lost, double share) {
                      [share](const LostTime& one) { return 2 * one.share >= share; });
 }
 
+/// Every sentence once: many files may have the same fault.
+std::vector<std::string> without_repeated(const std::vector<std::string>& sentences) {
+  std::vector<std::string> once;
+  for (const std::string& sentence : sentences)
+    if (std::find(once.begin(), once.end(), sentence) == once.end()) once.push_back(sentence);
+  return once;
+}
+
 /// Describes the rank with the most gaps, if these are long. A guess at the reason is left out
 /// where lost time is one.
 std::optional<std::string> describe_gaps(const std::vector<double>& gap_shares,
@@ -58,7 +66,7 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   Trust trust;
   trust.replay_error = quantile(evidence.replay_errors, 50);
   const double worst = quantile(evidence.replay_errors, 95);
-  std::vector<std::string> faults = evidence.faults;
+  std::vector<std::string> faults = without_repeated(evidence.faults);
   std::vector<std::string> doubts = evidence.doubts;
   if (trust.replay_error >= kMaxReplayError)
     faults.push_back(

@@ -297,7 +297,8 @@ TEST_F(IgnoredFlags, OfSimulateAreNamed) {
 // difference, notes say so.
 TEST_F(IgnoredFlags, OfModelsAreNamed) {
   const std::string step = "simulate 1f1b --pp 4 -m 8 --model llama3-8b --gpu h100 ";
-  expect_heard(step, {"--all-ranks", "--wide"}, {{"--model", "llama2-7b"}});
+  // The group of all copies of states is the default: here that of one rank.
+  expect_heard(step, {"--all-ranks", "--shard-size", "--wide"}, {{"--model", "llama2-7b"}});
   expect_heard(step + "--tp 2 --dp 4 --layout 'Et*8|t*8|t*8|t*8L'", {"--all-ranks", "--wide"},
                {{"--model", "llama2-7b"}, {"--tp", "4"}, {"--dp", "8"}, {"--shard-size", "2"}});
 }

@@ -57,32 +57,44 @@ bool has_token(const Tokens& tokens, std::string_view wanted) {
   return std::find(tokens.begin(), tokens.end(), wanted) != tokens.end();
 }
 
+bool has_digit(std::string_view token) { return token.find_first_of("0123456789") != token.npos; }
+
 /// Whether a candidate with a number has only words that were wanted, too: "nvidia h100 80gb hbm3"
 /// is "h100", and no other device whose name has more letters in common.
 bool is_named_within(const Tokens& wanted, const Tokens& candidate) {
-  const auto has_digit = [](std::string_view token) {
-    return token.find_first_of("0123456789") != token.npos;
-  };
   return wanted.size() > candidate.size() &&
          std::any_of(candidate.begin(), candidate.end(), has_digit) &&
          std::all_of(candidate.begin(), candidate.end(),
                      [&](std::string_view token) { return has_token(wanted, token); });
 }
 
+/// Whether names have the same words with digits, of which one makes another device or model.
+bool have_same_numbers(Tokens left, Tokens right) {
+  const auto has_none = [](std::string_view token) { return !has_digit(token); };
+  std::erase_if(left, has_none);
+  std::erase_if(right, has_none);
+  return left == right;
+}
+
 /// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
-/// if it is too far. Typos are nearest, and names with more words behind it, or with fewer, as near
-/// as one; then other names that start with it, names with the same words or initials, names that
-/// contain it, and names that share half of its letters.
+/// if it is too far. A typo that leaves numbers alone is nearest; then names that are some of its
+/// words, a typo of a number or a name with more words behind it, other names that start with it,
+/// names with the same words or initials, names that contain it, and names that share half of its
+/// letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
+  constexpr std::size_t kTypo = 4;  // for each letter
+  constexpr std::size_t kWithin = 3;
+  constexpr std::size_t kSameNumbers = 2;  // less than another typo
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
-    return 1;
+    return kTypo;
   const Tokens words = tokens_of(wanted);
   const Tokens others = tokens_of(candidate);
-  if (is_named_within(words, others)) return 1;
+  if (is_named_within(words, others)) return kWithin;
   const std::size_t edits = edit_distance(wanted, candidate);
-  if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size()) return edits;
+  if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size())
+    return kTypo * edits - (edits > 0 && have_same_numbers(words, others) ? kSameNumbers : 0);
   if (wanted.size() >= 2 && candidate.starts_with(wanted)) return kTier;
   const bool abbreviates = words.size() == 1 && initials_of(others) == wanted && wanted.size() > 1;
   const bool is_abbreviated = words.size() > 1 && has_token(others, initials_of(words));

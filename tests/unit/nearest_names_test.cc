@@ -46,6 +46,8 @@ TEST(NearestNames, AreThoseAmongTheWordsBeforeThoseWithLikeLetters) {
   EXPECT_EQ(nearest_names("b200-192gb", devices), Names{"b200"});
   EXPECT_EQ(nearest_names("Tesla V100-SXM2-32GB", devices), Names{"v100"});
   EXPECT_EQ(nearest_names("NVIDIA H100 80GB HBM3", devices), Names{"h100"});
+  EXPECT_EQ(nearest_names("h100-80gb", {"a100-80gb", "h100"}), Names{"h100"});
+  EXPECT_EQ(nearest_names("--p2p-mod", {"--p2p", "--p2p-mode"}), Names{"--p2p-mode"});
   EXPECT_EQ(nearest_names("--optimizer-cpu-offload", {"--optimizer", "--offload"}), Names{});
 }
 

@@ -68,24 +68,24 @@ bool is_named_within(const Tokens& wanted, const Tokens& candidate) {
                      [&](std::string_view token) { return has_token(wanted, token); });
 }
 
-/// Whether names have the same words with digits, of which one makes another device or model.
-bool have_same_numbers(Tokens left, Tokens right) {
+/// Whether names have words with digits, and the same ones: another digit makes another device.
+bool share_numbers(Tokens left, Tokens right) {
   const auto has_none = [](std::string_view token) { return !has_digit(token); };
   std::erase_if(left, has_none);
   std::erase_if(right, has_none);
-  return left == right;
+  return left == right && !left.empty();
 }
 
 /// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
-/// if it is too far. A typo that leaves numbers alone is nearest; then names that are some of its
-/// words, a typo of a number or a name with more words behind it, other names that start with it,
-/// names with the same words or initials, names that contain it, and names that share half of its
+/// if it is too far. A typo beside the same numbers is nearest; then names that are some of its
+/// words, other typos and names with more words behind it, other names that start with it, names
+/// with the same words or initials, names that contain it, and names that share half of its
 /// letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
   constexpr std::size_t kTypo = 4;  // for each letter
   constexpr std::size_t kWithin = 3;
-  constexpr std::size_t kSameNumbers = 2;  // less than another typo
+  constexpr std::size_t kSharedNumbers = 2;  // less than another typo
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
     return kTypo;
@@ -94,7 +94,7 @@ std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view
   if (is_named_within(words, others)) return kWithin;
   const std::size_t edits = edit_distance(wanted, candidate);
   if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size())
-    return kTypo * edits - (edits > 0 && have_same_numbers(words, others) ? kSameNumbers : 0);
+    return kTypo * edits - (edits > 0 && share_numbers(words, others) ? kSharedNumbers : 0);
   if (wanted.size() >= 2 && candidate.starts_with(wanted)) return kTier;
   const bool abbreviates = words.size() == 1 && initials_of(others) == wanted && wanted.size() > 1;
   const bool is_abbreviated = words.size() > 1 && has_token(others, initials_of(words));

@@ -52,7 +52,7 @@ std::string recompute_text(const Parallelism& parallel) {
 
 std::string shards_text(const Parallelism& parallel) {
   if (!parallel.shard_ranks || parallel.zero_stage == 0 ||
-      *parallel.shard_ranks == parallel.data * parallel.context)
+      *parallel.shard_ranks == parallel.copies())
     return "";
   return " in groups of " + std::to_string(*parallel.shard_ranks) + " ranks";
 }
@@ -188,8 +188,7 @@ std::string states_text(const ModelOnDevices& on) {
          number(bytes.gradient) + " of gradient, " + number(bytes.optimizer) +
          " of Adam per parameter, " + std::to_string(on.parallel.bytes_of_moment()) +
          " in each of two moments (moment_bytes) (arXiv 1910.02054, section 3); 2 GiB for the "
-         "driver and the "
-         "libraries (assumed); " +
+         "driver and the libraries (assumed); " +
          gibibytes(on.reserved_memory) + " of the " + gibibytes(on.gpu.memory) +
          " that a device has for a program reserved";
 }

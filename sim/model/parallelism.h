@@ -92,6 +92,8 @@ struct Parallelism {
   UnevenEnds ends = {};  ///< by Megatron-LM's rule, where any is given
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
+  /// The data and context ranks, which have the same parameters.
+  std::int32_t copies() const { return data * context; }
   /// All ranks that hold parts or copies of one stage.
   std::int64_t ranks_of_stage() const { return std::int64_t{tensor} * context * data; }
   std::int32_t expert_split() const {

@@ -35,7 +35,7 @@ Bytes count_gathered_input_bytes(const Parallelism& parallel, std::int64_t hidde
 double count_gathered_weight_bytes(const ModelOnDevices& on, const RankLoad& load) {
   const Parallelism& parallel = on.parallel;
   // With one copy nothing is sharded; PyTorch still copies what its one rank gathers.
-  const bool is_whole = !parallel.pytorch && parallel.data * parallel.context == 1;
+  const bool is_whole = !parallel.pytorch && parallel.copies() == 1;
   if (parallel.zero_stage < 3 || load.layers == 0 || on.counts_gathered || is_whole) return 0;
   const double tables = static_cast<double>(count_head_parameters(on.model)) / on.parallel.tensor;
   return 4 * load.per_layer() + (on.parallel.pytorch && load.head ? 2 * tables : 0);

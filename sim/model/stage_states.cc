@@ -26,7 +26,7 @@ struct CopyGroup {
 /// Hybrid sharding has as many groups of an expert's copies as of all others; where there are fewer
 /// copies than groups, each is whole. Where nothing is sharded, all copies are one group.
 CopyGroup divide_copies(const Parallelism& parallel, std::int32_t copies, std::int32_t stride) {
-  const std::int32_t all = parallel.data * parallel.context;
+  const std::int32_t all = parallel.copies();
   const std::int32_t shard_ranks =
       parallel.zero_stage > 0 ? parallel.shard_ranks.value_or(all) : all;
   const std::int32_t groups = std::min(copies, all / shard_ranks);
@@ -34,7 +34,7 @@ CopyGroup divide_copies(const Parallelism& parallel, std::int32_t copies, std::i
 }
 
 CopyGroup find_dense_copies(const Parallelism& parallel) {
-  return divide_copies(parallel, parallel.data * parallel.context, parallel.tensor);
+  return divide_copies(parallel, parallel.copies(), parallel.tensor);
 }
 
 CopyGroup find_expert_copies(const Parallelism& parallel) {

@@ -27,7 +27,7 @@ bool ends_differently(const Schedule& schedule, const Config& config) {
 bool orders_collectives(const Schedule& schedule, const ModelCosts* model) {
   if (model == nullptr || !posts_collectives(schedule)) return false;
   const Parallelism& parallel = model->on.parallel;
-  return parallel.data * parallel.context > 1;
+  return parallel.copies() > 1;
 }
 
 bool has_several_lengths(const ModelCosts* model) {

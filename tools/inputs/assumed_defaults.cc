@@ -36,8 +36,7 @@ std::string list_overlaps(const PredictInputs& inputs, const ModelOnDevices& on,
   return join(overlaps, " and ");
 }
 
-/// Peak memory with the gradients that Megatron-LM has, at the rank that comes closest to its
-/// device's or exceeds it most.
+/// Says whether all ranks fit, or what the fullest one lacks.
 std::string describe_fit(const ModelFit& fit) {
   return fit.fits() ? "all ranks fit"
                     : fmt::format("rank {} lacks {}", fit.rank, format_bytes(-fit.head_room));
@@ -49,7 +48,7 @@ void note_assumed_defaults(const PredictInputs& inputs, const ModelOnDevices& on
                            std::span<const PredictedOps> steps) {
   const UnstatedDefaults& unstated = inputs.flags().model.unstated;
   const Parallelism& parallel = on.parallel;
-  const bool has_copies = parallel.data * parallel.context > 1;
+  const bool has_copies = parallel.copies() > 1;
   std::vector<std::string> assumed;
   const auto add = [&](const std::string& theirs, const std::string& off) {
     assumed.push_back(theirs + " (off with " + off + ")");

@@ -138,7 +138,7 @@ std::string advise_recomputed_layers(const Parallelism& parallel) {
 std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const BubbleReport& report,
                    Bytes limit) {
   const Parallelism& parallel = placed.on.parallel;
-  const bool shardable = parallel.data * parallel.context > 1;
+  const bool shardable = parallel.copies() > 1;
   // Where backwards are split, what I computes again is kept until W, which may be more than
   // before.
   const bool splits = std::any_of(report.ranks.begin(), report.ranks.end(), [](const auto& one) {

@@ -41,8 +41,6 @@ bool has_any(const Transformer& model, const RecomputeModules& modules) {
 
 constexpr const char* kOneCopy = "there is one copy of the weights; add --dp";
 
-std::int32_t count_copies(const Parallelism& parallel) { return parallel.data * parallel.context; }
-
 bool has_other_zero_stage(const ModelOptions& options) {
   const RuntimeDef* const runtime = Registry<RuntimeDef>::instance().find(options.runtime);
   return options.zero_stage && runtime != nullptr && *options.zero_stage != runtime->zero_stage;
@@ -57,7 +55,7 @@ bool reduce_by_themselves(std::span<const PredictedOps> steps) {
 }
 
 const char* find_same_reductions(const ModelOnDevices& on, std::span<const PredictedOps> steps) {
-  if (count_copies(on.parallel) == 1) return kOneCopy;
+  if (on.parallel.copies() == 1) return kOneCopy;
   if (on.assumptions.gradients_exposed >= 1) return "the runtime hides no reduction in any case";
   if (on.parallel.zero_stage >= 3) return "with --zero 3, every micro-batch reduces and gathers";
   if (on.parallel.zero_stage > 0) return nullptr;  // at least new weights are gathered later
@@ -68,13 +66,13 @@ namespace {
 
 void report_sharding(const PredictOptions& options, const ModelOnDevices& on,
                      std::span<const PredictedOps> steps) {
-  const bool has_copies = count_copies(on.parallel) > 1;
+  const bool has_copies = on.parallel.copies() > 1;
   const auto& groups = options.model.parallel.shard_ranks;
   const bool is_serial = options.cost.end.reduction == GradReduction::kSerial;
   const char* const same = find_same_reductions(on, steps);
   const GivenFlag flags[] = {
       {"--zero", has_other_zero_stage(options.model), has_copies, kOneCopy},
-      {"--shard-size", groups && *groups != count_copies(on.parallel), on.parallel.zero_stage > 0,
+      {"--shard-size", groups && *groups != on.parallel.copies(), on.parallel.zero_stage > 0,
        "nothing is sharded; add --zero"},
       {"--fsdp", options.shape.sharded, has_copies, kOneCopy},
       {"--grad-reduction", is_serial, same == nullptr, same},
@@ -107,7 +105,7 @@ void note_assumed_expert_ranks(const ModelOnDevices& on) {
   if (!is_assumed || parallel.expert_split() == parallel.tensor) return;
   print_message(
       "bubblescope: --etp {} is assumed, because --ep {} does not divide --dp times --cp ({}){}\n",
-      parallel.expert_split(), parallel.expert, count_copies(parallel),
+      parallel.expert_split(), parallel.expert, parallel.copies(),
       names_modules(on.runtime)
           ? fmt::format("; by Megatron-LM's default it is --tp ({}), with which "
                         "these ranks cannot be divided",
@@ -120,7 +118,7 @@ void note_gathered_weights(const PredictOptions& options, const ModelOnDevices& 
                            std::span<const PredictedOps> steps) {
   const Parallelism& parallel = on.parallel;
   const bool is_assumed = parallel.pytorch && !options.model.zero_stage && parallel.zero_stage == 3;
-  if (!is_assumed || parallel.data * parallel.context == 1) return;
+  if (!is_assumed || parallel.copies() == 1) return;
   if (std::any_of(steps.begin(), steps.end(), [](const PredictedOps& step) {
         return step.schedule->shape.ranks > 1 && !posts_collectives(*step.schedule);
       }))

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/measured/replica_step.h"
+#include "traces/measured/step_extents.h"
 
 namespace bubblescope::traces {
 
@@ -14,12 +15,12 @@ namespace {
 using Replicas = std::map<std::int32_t, ReplicaStep>;
 
 /// Empty where the start of a step is not known.
-PipelineExtents find_extents(const std::vector<MeasuredStep>& measured) {
+PipelineExtents find_pipeline_extents(const std::vector<MeasuredStep>& measured) {
   PipelineExtents extents;
   for (const MeasuredStep& step : measured) {
-    if (!step.begin) return {};
-    extents[{step.replica, step.number}].ops = {*step.begin,
-                                                *step.begin + compute_makespan(step.timeline)};
+    const std::optional<TimeSpan> extent = find_extent(step);
+    if (!extent) return {};
+    extents[{step.replica, step.number}].ops = *extent;
   }
   return extents;
 }
@@ -46,7 +47,8 @@ StepStarts find_starts(const Replicas& step, const Replicas* previous) {
 
 std::map<std::int64_t, StepStarts> find_replica_starts(
     const std::vector<ObservedActivity>& activities, const std::vector<MeasuredStep>& measured) {
-  const std::map<std::int64_t, Replicas> steps = group_replicas(find_extents(measured), activities);
+  const std::map<std::int64_t, Replicas> steps =
+      group_replicas(find_pipeline_extents(measured), activities);
   std::map<std::int64_t, StepStarts> found;
   const Replicas* previous = nullptr;
   for (const auto& [number, step] : steps) {

@@ -9,4 +9,9 @@ StepExtents find_step_extents(const ObservedTrace& trace) {
   });
 }
 
+std::optional<TimeSpan> find_extent(const MeasuredStep& step) {
+  if (!step.begin) return {};
+  return TimeSpan{*step.begin, *step.begin + compute_makespan(step.timeline)};
+}
+
 }  // namespace bubblescope::traces

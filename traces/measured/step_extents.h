@@ -32,4 +32,7 @@ using StepExtents = std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan>;
 
 StepExtents find_step_extents(const ObservedTrace& trace);
 
+/// From the first op of a measured step to its last; nullopt where its start is not known.
+std::optional<TimeSpan> find_extent(const MeasuredStep& step);
+
 }  // namespace bubblescope::traces

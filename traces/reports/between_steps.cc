@@ -1,31 +1,31 @@
 // Compares the times at which steps end and begin.
 #include "traces/reports/between_steps.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <numeric>
-#include <utility>
+#include <optional>
+#include <vector>
 
 #include "sim/ir/quantile.h"
+#include "traces/measured/step_extents.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
 std::optional<BetweenSteps> measure_between_steps(const std::vector<MeasuredStep>& steps) {
-  using Extent = std::pair<Nanos, Nanos>;
-  std::map<std::int64_t, Extent> extents;
+  std::map<std::int64_t, TimeSpan> extents;
   for (const MeasuredStep& step : steps) {
-    if (!step.begin) return {};
-    const Extent own{*step.begin, *step.begin + compute_makespan(step.timeline)};
-    Extent& extent = extents.emplace(step.number, own).first->second;
-    extent = {std::min(extent.first, own.first), std::max(extent.second, own.second)};
+    const std::optional<TimeSpan> own = find_extent(step);
+    if (!own) return {};
+    widen(extents.emplace(step.number, *own).first->second, *own);
   }
   std::vector<Nanos> times;
   BetweenSteps between;
   for (const auto& [number, extent] : extents) {
     const auto next = extents.find(number + 1);
-    if (next == extents.end() || next->second.first < extent.second) continue;
-    times.push_back(next->second.first - extent.second);
+    if (next == extents.end() || next->second.start < extent.end) continue;
+    times.push_back(next->second.start - extent.end);
     if (times.size() > 1 && times.back() <= between.longest) continue;
     between.longest = times.back();
     between.longest_after = number;

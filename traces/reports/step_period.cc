@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "sim/ir/program.h"
-#include "sim/ir/timeline.h"
+#include "traces/measured/step_extents.h"
+#include "traces/measured/time_span.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
@@ -18,11 +19,6 @@ namespace {
 
 /// Steps overlap where this part of the period counts in two of them.
 constexpr double kMinOverlap = 0.005;
-
-struct StepTimes {
-  Nanos start = 0;
-  Nanos end = 0;
-};
 
 /// The mean time for which a rank runs ops.
 double measure_busy(const MeasuredStep& step) {
@@ -36,13 +32,13 @@ double measure_busy(const MeasuredStep& step) {
 }  // namespace
 
 std::optional<StepPeriod> measure_step_period(const std::vector<MeasuredStep>& steps) {
-  std::map<std::pair<std::int32_t, std::int64_t>, StepTimes> found;  // by replica and step
+  std::map<std::pair<std::int32_t, std::int64_t>, TimeSpan> found;  // by replica and step
   double busy = 0;
   bool knows_all = true;
   for (const MeasuredStep& step : steps) {
-    if (!step.begin) return {};
-    found[{step.replica, step.number}] = {*step.begin,
-                                          *step.begin + compute_makespan(step.timeline)};
+    const std::optional<TimeSpan> extent = find_extent(step);
+    if (!extent) return {};
+    found[{step.replica, step.number}] = *extent;
     busy += measure_busy(step) / static_cast<double>(steps.size());
     knows_all = knows_all && step.missing_ranks.empty();
   }

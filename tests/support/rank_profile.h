@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "sim/ir/error.h"
 #include "traces/files/trace_format.h"
 
 namespace bubblescope::tests {
@@ -66,5 +67,13 @@ class RankProfile {
   std::string groups_;
   std::string events_;
 };
+
+/// The op or message of a trace that is written so: "1RECV_F0". Throws Error without one.
+inline const traces::ObservedOp& op_of(const traces::ObservedTrace& trace,
+                                       const std::string& text) {
+  for (const traces::ObservedOp& observed : trace.ops)
+    if (to_string(observed.op) == text) return observed;
+  throw Error("no op " + text);
+}
 
 }  // namespace bubblescope::tests

@@ -12,12 +12,6 @@
 namespace bubblescope::tests {
 namespace {
 
-const traces::ObservedOp& op_of(const traces::ObservedTrace& trace, const std::string& text) {
-  for (const traces::ObservedOp& observed : trace.ops)
-    if (to_string(observed.op) == text) return observed;
-  throw Error("no op " + text);
-}
-
 TEST(MeasuredProfile, AnOpBeginsWhenItsReceiveHasCome) {
   const traces::ObservedTrace trace = RankProfile(1)
                                           .annotation("gloo:recv", 0, 60)

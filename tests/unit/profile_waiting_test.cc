@@ -5,17 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "sim/ir/error.h"
 #include "tests/support/rank_profile.h"
 
 namespace bubblescope::tests {
 namespace {
-
-const traces::ObservedOp& op_of(const traces::ObservedTrace& trace, const std::string& text) {
-  for (const traces::ObservedOp& observed : trace.ops)
-    if (to_string(observed.op) == text) return observed;
-  throw Error("no op " + text);
-}
 
 // FSDP copies gathered parameters within the annotation before PyTorch waits for the input: that is
 // no computation of the op, which came to wait when the copies had ended.

@@ -70,12 +70,18 @@ namespace {
                   first, second));
 }
 
+/// From the first op of a rank or a replica to its last.
+struct Extent {
+  TimeSpan times;
+  std::int32_t recorder = 0;
+};
+
+const std::string& file_of(const ObservedTrace& trace, const Extent& extent) {
+  return recorder_of(trace, extent).where;
+}
+
 /// Throws Error where replicas on one host never run at the same time.
 void expect_together_on_hosts(const ObservedTrace& trace) {
-  struct Extent {
-    TimeSpan times;
-    std::int32_t recorder = 0;
-  };
   std::map<std::pair<std::string, std::int32_t>, Extent> extents;  // by host and replica
   for (const ObservedOp& observed : trace.ops) {
     const std::string& host = recorder_of(trace, observed).host;
@@ -89,8 +95,7 @@ void expect_together_on_hosts(const ObservedTrace& trace) {
     const Extent& left = one->second;
     const Extent& right = next->second;
     if (left.times.end > right.times.start && right.times.end > left.times.start) continue;
-    refuse_runs_of(trace.recorders[static_cast<std::size_t>(left.recorder)].where,
-                   trace.recorders[static_cast<std::size_t>(right.recorder)].where);
+    refuse_runs_of(file_of(trace, left), file_of(trace, right));
   }
 }
 
@@ -148,37 +153,31 @@ std::string judge_apart(const Run& before, const Run& after) {
 }  // namespace
 
 std::string describe_ranks_apart(const ObservedTrace& trace) {
-  struct Rank {
-    TimeSpan times;
-    std::int32_t recorder = 0;
-  };
-  std::map<std::pair<std::int32_t, std::string>, std::map<std::int32_t, Rank>> pipelines;
+  std::map<std::pair<std::int32_t, std::string>, std::map<std::int32_t, Extent>> pipelines;
   Nanos longest = 0;
   for (const ObservedOp& observed : trace.ops) {
-    const std::string& host = trace.recorders[static_cast<std::size_t>(observed.recorder)].host;
+    const std::string& host = recorder_of(trace, observed).host;
     if (host.empty()) continue;
-    Rank& rank =
-        pipelines[{observed.replica, host}]
-            .emplace(observed.recorder, Rank{{observed.start, observed.end}, observed.recorder})
-            .first->second;
-    widen(rank.times, observed);
-    longest = std::max(longest, rank.times.length());
+    const Extent own{{observed.start, observed.end}, observed.recorder};
+    std::map<std::int32_t, Extent>& ranks = pipelines[{observed.replica, host}];
+    TimeSpan& times = ranks.emplace(observed.recorder, own).first->second.times;
+    widen(times, observed);
+    longest = std::max(longest, times.length());
   }
   for (const auto& [pipeline, of_recorder] : pipelines) {
-    std::vector<Rank> ranks;
+    std::vector<Extent> ranks;
     for (const auto& [_, rank] : of_recorder) ranks.push_back(rank);
-    std::stable_sort(ranks.begin(), ranks.end(), [](const Rank& left, const Rank& right) {
+    std::stable_sort(ranks.begin(), ranks.end(), [](const Extent& left, const Extent& right) {
       return left.times.start < right.times.start;
     });
-    const Rank* last = &ranks.front();
-    for (const Rank& next : ranks) {
+    const Extent* last = &ranks.front();
+    for (const Extent& next : ranks) {
       if (next.times.start - last->times.end > longest)
         return fmt::format(
             "{} ends {} before {} begins, by the clock of their host {}: unless these are several "
             "hosts of one name, the traces are of two runs; give those of one run",
-            trace.recorders[static_cast<std::size_t>(last->recorder)].where,
-            format_time(next.times.start - last->times.end),
-            trace.recorders[static_cast<std::size_t>(next.recorder)].where, quote(pipeline.second));
+            file_of(trace, *last), format_time(next.times.start - last->times.end),
+            file_of(trace, next), quote(pipeline.second));
       if (last->times.end < next.times.end) last = &next;
     }
   }

@@ -54,9 +54,7 @@ std::optional<LostTime> find_loading(const ChromeEvents& events, const std::vect
   const Nanos computing = cover(spans);
   std::int64_t loads = 0;
   for (const ProfiledEvent& event : events.profiled) {
-    if (event.activity != Activity::kDataLoader && event.activity != Activity::kNamedLoading)
-      continue;
-    if (!steps.contain(event.start)) continue;
+    if (!loads_data(event.activity) || !steps.contain(event.start)) continue;
     ++loads;
     spans.push_back({event.start, event.end});
   }

@@ -84,6 +84,10 @@ CollectiveGroup classify_group(std::string_view description) {
   return has_word(words, kOfOp) ? CollectiveGroup::kOfOp : CollectiveGroup::kUnknown;
 }
 
+bool loads_data(Activity activity) {
+  return activity == Activity::kDataLoader || activity == Activity::kNamedLoading;
+}
+
 bool is_on_device(Activity activity) {
   return activity == Activity::kKernel || activity == Activity::kTransfer ||
          activity == Activity::kCollective || activity == Activity::kMessageKernel;

@@ -61,6 +61,9 @@ std::optional<Activity> classify_activity(std::string_view category, std::string
 /// By the description of a process group ("mesh_tp", "DATA_PARALLEL_GROUP_WITH_CP").
 CollectiveGroup classify_group(std::string_view description);
 
+/// Whether data is loaded, as PyTorch or the training script names it.
+bool loads_data(Activity activity);
+
 /// Whether a kernel, a copy or a collective of a device.
 bool is_on_device(Activity activity);
 

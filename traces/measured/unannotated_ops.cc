@@ -37,10 +37,6 @@ bool matters(Activity activity) {
   return std::find(kKinds.begin(), kKinds.end(), activity) != kKinds.end();
 }
 
-bool loads_data(const ProfiledEvent& event) {
-  return event.activity == Activity::kDataLoader || event.activity == Activity::kNamedLoading;
-}
-
 /// Whether only an op, or what is around it, does this.
 bool belongs_to_pipeline(const ProfiledEvent& event) {
   return event.activity == Activity::kAutograd || event.activity == Activity::kGradientFlow ||
@@ -122,7 +118,7 @@ class Walk {
   void pass(const ProfiledEvent& event) {
     close();
     passed_until_ = std::max(passed_until_, event.end);
-    if (loads_data(event)) loaded_until_ = std::max(loaded_until_, event.end);
+    if (loads_data(event.activity)) loaded_until_ = std::max(loaded_until_, event.end);
   }
 
   /// The thread posts a message when its op has computed.

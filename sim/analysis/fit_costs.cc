@@ -157,7 +157,7 @@ std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other
 
 /// Guesses how the first and the last stage differ from the others: by heavier layers where they
 /// take a little longer by the same factor in every kind of op, and else by an embedding or a head.
-/// What takes shorter has fewer layers. The first stage may lack its input gradients.
+/// An end that takes shorter has fewer layers. The first stage may lack its input gradients.
 Ends guess_ends(const std::vector<StageEntry>& stages) {
   constexpr double kNoticed = 0.02;
   constexpr double kAlike = 0.1;         // of the difference

@@ -346,10 +346,6 @@ std::vector<Bytes> weight_bytes(const CostTable& table, const Schedule& schedule
                   table.file, table.places.objects));
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether slices save equal bytes.
 bool are_bytes_divisible(const CostTable& table, std::int32_t slices) {
   const auto is_divisible = [slices](const std::optional<Bytes>& bytes) {

@@ -109,8 +109,7 @@ std::string list_unknown_flags(const std::vector<std::string>& names,
 std::string explain_framework(std::string_view name) {
   if (name == "mindspeed")
     return "; MindSpeed runs Megatron-LM, which is 'megatron', on devices that '--gpu' can "
-           "describe "
-           "in a file";
+           "describe in a file";
   if (name == "nanotron" || name == "picotron")
     return "; eager PyTorch with tensor ranks or pipelines is closest to 'fsdp' with '--zero 1'";
   constexpr std::array<std::string_view, 7> kPlainPyTorch{

@@ -57,26 +57,6 @@ std::string suggest_for_id(const std::string& id) {
   return nearest.empty() ? "; give its config.json or the name of a preset" : nearest;
 }
 
-}  // namespace
-
-void set_model(ModelOnDevices& on, const std::string& name) {
-  if (is_file<ModelDef>(name) && is_missing_id(name))
-    throw Error("no model and no file is called '" + name + "'" + suggest_for_id(name) +
-                " ('bubblescope list models' shows them all)");
-  if (is_file<ModelDef>(name)) {
-    const traces::ModelFile file = traces::read_model(name);
-    for (const std::string& note : file.notes) print_message("bubblescope: {}: {}\n", name, note);
-    on.model = file.model;
-    on.sources.push_back(name);
-    return;
-  }
-  const ModelDef def = find_known<ModelDef>(name, "model");
-  on.model = def.model;
-  on.sources.push_back(def.name + ": " + def.source);
-}
-
-namespace {
-
 /// Sets the device and returns its name.
 std::string set_gpu(ModelOnDevices& on, const std::string& name) {
   if (is_file<GpuDef>(name)) {
@@ -109,6 +89,22 @@ NamedRanks parse_ranks(const std::string& text) {
 }
 
 }  // namespace
+
+void set_model(ModelOnDevices& on, const std::string& name) {
+  if (is_file<ModelDef>(name)) {
+    if (is_missing_id(name))
+      throw Error("no model and no file is called '" + name + "'" + suggest_for_id(name) +
+                  " ('bubblescope list models' shows them all)");
+    const traces::ModelFile file = traces::read_model(name);
+    for (const std::string& note : file.notes) print_message("bubblescope: {}: {}\n", name, note);
+    on.model = file.model;
+    on.sources.push_back(name);
+    return;
+  }
+  const ModelDef def = find_known<ModelDef>(name, "model");
+  on.model = def.model;
+  on.sources.push_back(def.name + ": " + def.source);
+}
 
 std::string set_gpus(ModelOnDevices& on, const std::string& list) {
   std::vector<NamedRanks> all;

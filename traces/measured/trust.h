@@ -38,8 +38,7 @@ struct TrustEvidence {
   std::vector<double> gap_shares;     ///< of find_gap_shares(); empty where unknown
   std::vector<std::string> doubts;    ///< from the reader
   std::vector<std::string> faults;    ///< from the reader; each alone leads to kNone
-  std::vector<LostTime> lost =
-      {};  ///< from the reader; they count where a replay misses time or ranks have gaps
+  std::vector<LostTime> lost = {};    ///< the same; named where a replay misses time
 };
 
 /// Judges the mean report of the steps. A median replay error of 5 % or a lower bound above the

@@ -26,7 +26,7 @@ enum class Part : std::uint8_t { kFirst, kMiddle, kLast };
 
 /// By rank of the job: the parts that its messages leave possible, if they show any.
 using Parts = std::map<std::int64_t, std::set<Part>>;
-/// By rank of the job.
+/// The ranks of its pipeline, by rank of the job.
 using Pipelines = std::map<std::int64_t, Ranks>;
 
 /// Ops and the messages that they waited for.
@@ -63,7 +63,8 @@ Parts find_parts(const ObservedTrace& trace) {
   return parts;
 }
 
-/// Whether ranks count through the job, each of another, and ops follow them.
+/// Whether every recorder has a rank of its own in the job, and the stages of its ops follow from
+/// that rank.
 bool count_job(const ObservedTrace& trace) {
   std::set<std::int32_t> ranks;
   for (const Recorder& recorder : trace.recorders)

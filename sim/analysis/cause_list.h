@@ -26,7 +26,7 @@ class CauseList {
   std::span<const ReplicatedStep> steps() const { return steps_; }
   std::size_t replicas() const { return steps_.front().size(); }
   const std::vector<Counterfactual>& base() const { return base_; }
-  /// The time of every step with these counterfactuals alone.
+  /// Returns the time of every step with these counterfactuals alone.
   std::vector<double> replay(const std::vector<Counterfactual>& counterfactuals) const;
   /// The mean time of the replayed steps as they were measured.
   double replayed() const;
@@ -47,7 +47,7 @@ class CauseList {
   bool has(CauseKind kind) const;
   /// The time that removing all causes at once saves.
   Nanos find_saved_together() const;
-  /// The causes, those that save most first.
+  /// Returns the causes, those that save most first.
   std::vector<Cause> rank() &&;
 
  private:

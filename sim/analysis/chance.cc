@@ -37,7 +37,8 @@ Lengths find_lengths(std::span<const OpSample> samples) {
   return lengths;
 }
 
-/// The variance of the lengths of the replicas' micro-batches of one number in one step.
+/// Returns the variance of the lengths of micro-batches that have the same number in different
+/// replicas of one step.
 double find_length_variance(const Lengths& lengths) {
   Mean variance;
   for (const auto& [_, of_replicas] : lengths) {

@@ -12,7 +12,7 @@ namespace bubblescope::inline sim {
 /// The report without its conclusions: ranks keep their busy and idle times.
 BubbleReport remove_conclusions(BubbleReport report);
 
-/// False for a report that remove_conclusions() returned.
+/// Returns false for a report that remove_conclusions() returned.
 bool is_conclusive(const BubbleReport& report);
 
 }  // namespace bubblescope::inline sim

@@ -21,7 +21,7 @@ using Durations = std::vector<Nanos>;
 /// them sooner.
 enum class Waiting : std::uint8_t { kKept, kDropped };
 
-/// The measured durations of every replica.
+/// Returns the measured durations of every replica.
 std::vector<Durations> as_measured(const ReplicatedStep& step);
 
 /// The durations that the replicas of a step would have without a cause; `at` is the index of the
@@ -29,8 +29,8 @@ std::vector<Durations> as_measured(const ReplicatedStep& step);
 using Counterfactual = std::function<std::vector<Durations>(
     std::size_t at, const ReplicatedStep& step, std::vector<Durations> durations)>;
 
-/// The measured durations of every replica of the step at this index, after these counterfactuals
-/// in their order.
+/// Returns the measured durations of every replica of the step at this index, after these
+/// counterfactuals in their order.
 std::vector<Durations> apply_counterfactuals(std::span<const ReplicatedStep> steps, std::size_t at,
                                              std::span<const Counterfactual> counterfactuals);
 

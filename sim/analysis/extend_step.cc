@@ -193,7 +193,7 @@ class ExcerptWriter {
     return copied;
   }
 
-  /// The ops of these ranks in the period.
+  /// Returns the ops of these ranks in the period.
   std::vector<InstructionId> list_shown(std::span<const std::int32_t> ranks) const {
     std::vector<bool> is_shown(static_cast<std::size_t>(step_.program.ranks), false);
     for (const std::int32_t rank : ranks) is_shown[static_cast<std::size_t>(rank)] = true;

@@ -31,7 +31,7 @@ bool is_received_late(const ObservedStep& step, InstructionId id) {
   return sent && received && *received > *sent;
 }
 
-/// The same of all replicas together, by sender and receiver.
+/// Joins the times of all replicas, by sender and receiver.
 std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>> join_replicas(
     const std::map<ReplicaLink, std::vector<Nanos>>& times) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Nanos>> joined;

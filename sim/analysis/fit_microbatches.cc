@@ -102,7 +102,8 @@ std::vector<OpSample> remove_microbatches(std::vector<OpSample> samples) {
   return samples;
 }
 
-/// "F of micro-batch 3 in stage 1 takes 10.2 ms in one iteration and 41 ms in another".
+/// Returns a text such as "F of micro-batch 3 in stage 1 takes 10.2 ms in one iteration and 41 ms
+/// in another".
 std::string describe_largest_difference(const Times& times) {
   std::string text;
   double largest = 0;
@@ -183,7 +184,7 @@ class StageTimes {
   }
 
  private:
-  /// The input gradient's usual fraction of a whole backward.
+  /// Returns the part of a whole backward that the input gradient usually takes.
   Nanos input_part(Nanos whole) const {
     const auto both = static_cast<double>(*entry_.input_grad + *entry_.weight_grad);
     if (both == 0) return 0;

@@ -47,7 +47,7 @@ struct WeightedMean {
     squares += weight * weight;
   }
   double value() const { return weights == 0 ? 0 : sum / weights; }
-  /// The part of a single sample's variance that is left in the mean.
+  /// Returns the part of a single sample's variance that is left in the mean.
   double variance_left() const { return weights == 0 ? 0 : squares / (weights * weights); }
 };
 
@@ -254,7 +254,7 @@ std::map<Worker, std::vector<Deviation>> divide_by_worker(
   return of_workers;
 }
 
-/// The change of some deviations from before a step to after it.
+/// Returns the mean change of the deviations at a step: after it against before it.
 WeightedMean find_change_at(const std::vector<Deviation>& deviations, std::size_t first) {
   WeightedMean before;
   WeightedMean after;

@@ -74,7 +74,7 @@ struct Gap {
   bool is_first = false;  ///< whether the rank has run nothing before
 };
 
-/// The cause of waiting for such an instruction; empty for compute ops.
+/// Returns the cause of waiting for such an instruction; empty for compute ops.
 std::optional<IdleCause> cause_of(const Instruction& instruction) {
   if (is_message(instruction)) return IdleCause::kCommunication;
   if (is_copy(instruction.op.kind)) return IdleCause::kMemory;

@@ -47,7 +47,7 @@ FirstAndLast find_ops(const ObservedStep& replica, std::int32_t rank,
   return span;
 }
 
-/// The last op of a rank that had ended when an activity began.
+/// Returns the last op of a rank that had ended when an activity began.
 InstructionId find_op_before(const ObservedStep& replica, const OuterActivity& activity) {
   InstructionId found = kNoInstruction;
   replica.for_each_compute([&](InstructionId id, const Instruction& one) {

@@ -14,7 +14,7 @@ namespace bubblescope::inline sim {
 /// ranks.
 BubbleReport average_reports(std::span<const BubbleReport> reports);
 
-/// The index of the report with the median makespan; the lower one of two.
+/// Returns the index of the report with the median makespan; the lower one of two.
 std::size_t find_median_report(std::span<const BubbleReport> reports);
 
 }  // namespace bubblescope::inline sim

@@ -39,7 +39,7 @@ struct MemoryPoint {
 std::vector<MemoryPoint> compute_memory_curve(const ValidSchedule& schedule, const Program& program,
                                               const Timeline& timeline, const MemoryModel& memory);
 
-/// The peak of every rank.
+/// Returns the peak of every rank.
 std::vector<Peak> find_peaks(const ValidSchedule& schedule, const Program& program,
                              const Timeline& timeline, const MemoryModel& memory);
 

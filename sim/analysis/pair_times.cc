@@ -12,7 +12,7 @@ namespace {
 
 __extension__ typedef __int128 WideProduct;  ///< of two times
 
-/// time * numerator / denominator, rounded down.
+/// Returns time * numerator / denominator, rounded down.
 Nanos scale(Nanos time, Nanos numerator, Nanos denominator) {
   if (numerator == denominator || denominator == 0) return time;
   return static_cast<Nanos>(static_cast<WideProduct>(time) * numerator / denominator);

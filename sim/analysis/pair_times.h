@@ -15,7 +15,7 @@
 
 namespace bubblescope::inline sim {
 
-/// A time that counts to ops of one kind.
+/// A time that is attributed to ops of one kind.
 struct KindTime {
   OpKind kind = OpKind::kForward;
   Nanos time = 0;
@@ -31,7 +31,7 @@ class PairTimes {
   /// The shares of both ops in [from, to), a time in which an op of an interleaved pair runs. They
   /// add up to it exactly.
   std::array<KindTime, 2> divide(InstructionId id, Nanos from, Nanos to) const;
-  /// The same for all of the op's time.
+  /// Returns the shares of both ops in all of the op's time.
   std::array<KindTime, 2> divide(InstructionId id) const {
     return divide(id, timeline_.start[id], timeline_.end[id]);
   }

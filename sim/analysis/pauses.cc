@@ -21,7 +21,7 @@ struct Gap {
   bool is_behind_op = true;  ///< whether the op before it on its rank was the last that it awaited
 };
 
-/// The gap before every compute op; 0 for the first op of a rank that waits for nothing.
+/// Returns the gap before every compute op; 0 for the first op of a rank that waits for nothing.
 std::vector<Gap> find_gaps(const ObservedStep& step) {
   std::vector<Gap> gaps(step.program.size());
   std::vector<Nanos> lane_end(step.program.lanes.size(), -1);

@@ -25,7 +25,7 @@ enum class GapKind : std::uint8_t { kLaunch, kPause, kUnseenMessage };
 /// when they did.
 Counterfactual with_gaps(std::optional<GapKind> without = {});
 
-/// The total of the gaps of a kind on each rank, over all steps.
+/// Returns the total of the gaps of a kind on each rank, over all steps.
 std::vector<Nanos> sum_gaps(std::span<const ReplicatedStep> steps, GapKind kind);
 
 /// The mean launch gaps, in nanoseconds.
@@ -36,11 +36,11 @@ struct LaunchGaps {
 
 LaunchGaps find_launch_gaps(std::span<const ReplicatedStep> steps);
 
-/// The number of pauses in all steps.
+/// Returns the number of pauses in all steps.
 std::int64_t count_pauses(std::span<const ReplicatedStep> steps);
 
-/// [rank]: all of its gaps, as a fraction of the time from the first op of its pipeline to the
-/// last.
+/// Returns for each rank all of its gaps, as a fraction of the time from the first op of its
+/// pipeline to the last.
 std::vector<double> find_gap_shares(std::span<const ReplicatedStep> steps);
 
 }  // namespace bubblescope::inline sim

@@ -91,17 +91,18 @@ struct Outcome {
 /// Extracts the comparable part of a report.
 Plan summarize(const Configuration& configuration, const BubbleReport& report);
 
-/// Best first: least time per sample, then least memory, then the original order.
+/// Returns the plans with the best first: by least time per sample, then by least memory, then in
+/// their original order.
 std::vector<Plan> rank_plans(std::vector<Plan> plans);
 
 /// Assigns tie groups to ranked plans. A group begins with the first plan that is more than `width`
 /// (a fraction of time per sample) slower than the first of the previous group.
 std::vector<Plan> with_ties(std::vector<Plan> ranked, double width);
 
-/// The indices of the ranked plans that no other plan beats in both time and memory.
+/// Returns the indices of the ranked plans that no other plan beats in both time and memory.
 std::vector<std::size_t> find_pareto_front(const std::vector<Plan>& ranked);
 
-/// The index of every schedule's best plan, in rank order.
+/// Returns the index of every schedule's best plan, in rank order.
 std::vector<std::size_t> find_best_of_each_schedule(const std::vector<Plan>& ranked);
 
 }  // namespace bubblescope::inline sim

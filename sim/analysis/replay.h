@@ -7,7 +7,7 @@
 
 namespace bubblescope::inline sim {
 
-/// The duration of every instruction.
+/// Returns the duration of every instruction.
 std::vector<Nanos> collect_durations(const Timeline& timeline);
 
 /// Simulates the step with the durations of `timeline`. The difference to the measured makespan is

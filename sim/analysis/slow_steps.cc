@@ -25,7 +25,7 @@ constexpr std::size_t kQuarter = 25;  ///< of the workers: fewer may be fast in 
 
 using Table = std::vector<std::vector<double>>;  ///< [worker][step]; workers by replica and rank
 
-/// The computing time of every worker in every step.
+/// Returns the computing time of every worker in every step.
 Table sum_times(std::span<const ReplicatedStep> steps,
                 std::span<const Counterfactual> counterfactuals) {
   const auto ranks = static_cast<std::size_t>(steps.front().front().program.ranks);
@@ -51,7 +51,7 @@ Table relative_to_usual(Table times) {
   return times;
 }
 
-/// The relative time beyond the usual spread.
+/// Returns the relative time from which a step is unusually slow, judged by the usual spread.
 double find_min_unusual(const Table& relative_times) {
   std::vector<double> sizes;
   for (const std::vector<double>& of_worker : relative_times)
@@ -60,7 +60,7 @@ double find_min_unusual(const Table& relative_times) {
   return std::exp(kOutside * robust_deviation(std::move(sizes)));
 }
 
-/// Spearman's correlation of some values with their order.
+/// Returns Spearman's correlation of some values with their order.
 double correlate_with_order(const std::vector<double>& values) {
   std::vector<std::size_t> sorted(values.size());
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});

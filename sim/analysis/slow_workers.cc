@@ -190,7 +190,7 @@ void Workers::compare_steps() {
   }
 }
 
-/// The worker's total time relative to its time at the speed of the other replicas.
+/// Returns the worker's total time relative to its time at the speed of the other replicas.
 double Workers::slowness(const Worker& worker) const {
   double own = 0;
   double usual = 0;

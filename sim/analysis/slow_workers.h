@@ -33,8 +33,8 @@ class Workers {
   /// Refers to the steps.
   explicit Workers(std::span<const ReplicatedStep> steps);
 
-  /// The workers that are more than 2 % slower, and by more than the fraction `chance`, the slowest
-  /// first.
+  /// Returns the workers that are more than 2 % slower, and by more than the fraction `chance`, the
+  /// slowest first.
   std::vector<SlowWorker> slow(double chance) const;
 
   /// Makes these workers as fast as the others. A worker that is slower in some steps than in

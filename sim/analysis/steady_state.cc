@@ -118,7 +118,7 @@ class SteadyStateSearch {
     return true;
   }
 
-  /// The end of the part of a rank's order that repeats, in the shortened schedule.
+  /// Returns the end of the part of a rank's order that repeats, in the shortened schedule.
   std::size_t end_of_cycles(std::size_t rank) const {
     const RankCycle& of_rank = cycle_.ranks[rank];
     return of_rank.end + of_rank.length - removed_ * of_rank.length;

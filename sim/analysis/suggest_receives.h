@@ -30,7 +30,7 @@ std::optional<ReceiveSuggestion> suggest_receives(const ValidSchedule& schedule,
                                                   const LowerOptions& options,
                                                   const CostModel& costs);
 
-/// One line per move, then the gain.
+/// Returns one line per move, then the gain.
 std::string to_string(const ReceiveSuggestion& suggestion);
 
 }  // namespace bubblescope::inline sim

@@ -59,8 +59,8 @@ class ReadySimulator {
   std::vector<InstructionId> waiters_;
 };
 
-/// The longest path from the start of every instruction to the end of the step, along dependencies
-/// and from the first half of a pair to the second.
+/// Returns the longest path from the start of every instruction to the end of the step, along
+/// dependencies and from the first half of a pair to the second.
 std::vector<Nanos> find_remaining_paths(const Program& program, std::span<const Nanos> durations);
 
 }  // namespace bubblescope::inline sim

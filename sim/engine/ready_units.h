@@ -29,7 +29,7 @@ struct ReadyUnit {
 std::vector<std::vector<ReadyUnit>> list_ready_units(const Program& program,
                                                      const ReadyRules& rules);
 
-/// The bound of a rank with these units.
+/// Returns the bound of a rank with these units.
 MemoryBound bound_of(const std::vector<ReadyUnit>& units);
 
 }  // namespace bubblescope::inline sim

@@ -11,7 +11,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The later of two, scenario by scenario. Compilers vectorize this form, but not std::max().
+/// Sets `ready` to the later of the two times, scenario by scenario. Compilers vectorize this form,
+/// but not std::max().
 inline void wait_for(Batch& ready, const Batch& end) {
   for (std::size_t at = 0; at < kBatchWidth; ++at)
     ready[at] = ready[at] > end[at] ? ready[at] : end[at];

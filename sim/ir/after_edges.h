@@ -15,7 +15,7 @@
 
 namespace bubblescope::inline sim {
 
-/// "1F1 after 0B0".
+/// Returns a text such as "1F1 after 0B0".
 std::string to_string(const AfterEdge& edge);
 
 /// Whether one instruction waits for the other by an after edge between two ranks: all else between

@@ -10,7 +10,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The amount in a unit, with two decimals below ten units and one from ten on: "9.87", "16.4".
+/// Returns the amount in a unit, with two decimals below ten units and one from ten on: "9.87",
+/// "16.4".
 std::string in_unit_of(Bytes bytes, Bytes size) {
   const std::int64_t places = bytes < 10 * size ? 100 : 10;
   // The remainder is taken first, because `bytes` times 100 may not fit into 64 bits.

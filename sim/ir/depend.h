@@ -19,7 +19,7 @@ bool are_fused(const Schedule& schedule, const Value& value, const Op& op);
 /// SEND.
 bool carries_activation(OpKind message);
 
-/// The RECV that brings the input of a forward or a backward; nullopt for other ops.
+/// Returns the RECV that brings the input of a forward or a backward; nullopt for other ops.
 std::optional<OpKind> find_receive(OpKind op);
 
 /// The value that a posted SEND or RECV carries; empty if there can be no such message. A SEND_F of

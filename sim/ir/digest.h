@@ -15,7 +15,7 @@ namespace bubblescope::inline sim {
 /// `before` is the digest of what precedes the bytes. The same on all machines of one byte order.
 std::uint64_t digest(std::string_view bytes, std::uint64_t before = 0);
 
-/// The digest of the bytes of a vector's or an array's numbers.
+/// Returns the digest of the bytes of a vector's or an array's numbers.
 template <class Values>
 std::uint64_t digest_values(const Values& values, std::uint64_t before = 0) {
   using Element = typename Values::value_type;
@@ -25,7 +25,7 @@ std::uint64_t digest_values(const Values& values, std::uint64_t before = 0) {
                 before);
 }
 
-/// 16 hexadecimal digits.
+/// Returns the digest as 16 hexadecimal digits.
 std::string digest_text(std::uint64_t digest);
 
 }  // namespace bubblescope::inline sim

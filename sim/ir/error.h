@@ -43,7 +43,8 @@ struct Problem {
   std::string remedy = {};               ///< of the schedule; empty where the fault says it
 };
 
-/// Both in one text: "0F0 runs twice; the first is at position 0, remove one".
+/// Returns problem and remedy as one text: "0F0 runs twice; the first is at position 0, remove
+/// one".
 inline std::string to_string(const Problem& problem) {
   return problem.remedy.empty() ? problem.what : problem.what + "; " + problem.remedy;
 }

@@ -96,7 +96,7 @@ class DataflowLowering {
     }
   }
 
-  /// The last of the forwards that are fused with this one.
+  /// Returns the last of the forwards that are fused with this one.
   InstructionId last_of(const Op& op, InstructionId id) const {
     const std::int64_t fused = schedule_.fused_forwards;
     if (fused == 1 || op.kind != OpKind::kForward) return id;

@@ -147,7 +147,7 @@ class StepUpdate {
     return all;
   }
 
-  /// One part per rank, which waits for all of the rank's contributions to the norm.
+  /// Returns one part per rank, which waits for all of the rank's contributions to the norm.
   std::vector<CollectivePart> parts_of_norm() const {
     std::map<std::int32_t, CollectivePart> part_of_rank;
     for (const StageReplica& stage_replica : stage_replicas_) {

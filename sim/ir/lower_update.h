@@ -29,7 +29,7 @@ namespace bubblescope::inline sim {
 std::variant<Program, Deadlock> lower_update(const ValidSchedule& schedule, const Program& program,
                                              const UpdateOptions& options);
 
-/// The asynchronous case: an update after each op that writes a version of the weights.
+/// Handles the asynchronous case: an update follows each op that writes a version of the weights.
 std::variant<Program, Deadlock> lower_asynchronous_updates(const ValidSchedule& schedule,
                                                            const Program& program,
                                                            const UpdateOptions& options);

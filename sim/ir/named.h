@@ -31,7 +31,7 @@ std::string summary_of(const std::array<Named<Choice>, count>& names, Choice cho
   return {};
 }
 
-/// The entry with exactly this name, or null.
+/// Returns the entry with exactly this name, or null.
 template <class Choice, std::size_t count>
 const Named<Choice>* find_named(const std::array<Named<Choice>, count>& names,
                                 std::string_view name) {

@@ -82,7 +82,7 @@ inline bool is_message(OpKind kind) { return is_send(kind) || is_recv(kind); }
 inline bool is_send_wait(OpKind kind) {
   return kind == OpKind::kWaitSendForward || kind == OpKind::kWaitSendBackward;
 }
-/// The wait for a SEND.
+/// Returns the wait for a SEND.
 inline Op make_send_wait(Op send) {
   send.kind =
       send.kind == OpKind::kSendForward ? OpKind::kWaitSendForward : OpKind::kWaitSendBackward;
@@ -101,12 +101,12 @@ inline bool gives_input_grad(OpKind kind) {
   return kind == OpKind::kBackward || kind == OpKind::kInputGrad;
 }
 
-/// True for B and W: the ops that add to their stage's weight gradients.
+/// Returns true for B and W, the ops that add to their stage's weight gradients.
 inline bool makes_weight_grad(OpKind kind) {
   return kind == OpKind::kBackward || kind == OpKind::kWeightGrad;
 }
 
-/// The letters of the text form: "F", "I", "SEND_F".
+/// Returns the letters of the text form, such as "F", "I" or "SEND_F".
 std::string_view code(OpKind kind);
 
 /// `2F0`, `0SEND_F1`, `3UNSHARD`; with slices `2F0.1`; an idle cell is empty. Pairing is not shown:

@@ -45,7 +45,7 @@ std::string escaped(std::string_view text, std::string_view kept) {
 
 bool is_blank(char letter) { return letter == ' ' || letter == '\n' || letter == '\t'; }
 
-/// The quotation, word or single character at the front of a text.
+/// Returns the quotation, word or single character at the front of a text.
 std::string_view first_piece(std::string_view text) {
   if (is_blank(text[0]) || text[0] == '(') return text.substr(0, 1);
   if (text[0] == '\'' || text[0] == '"') {

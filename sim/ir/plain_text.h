@@ -32,7 +32,8 @@ std::string escape_lines(std::string_view text);
 /// The front of a text: at most `max_bytes` bytes and no partial character; "..." marks the cut.
 std::string shorten(std::string_view text, std::size_t max_bytes);
 
-/// A message that quotes input: plain, with every quotation and word limited to 200 characters.
+/// Escapes a message that quotes input: the result is plain, and every quotation and word has at
+/// most 200 characters.
 std::string escape_message(std::string_view message);
 
 }  // namespace bubblescope::inline sim

@@ -17,7 +17,7 @@ struct PostedStep {
 /// The steps of one rank, in posted order.
 using PostedSteps = std::vector<PostedStep>;
 
-/// An instruction for the post or the wait of this step's message.
+/// Returns an instruction for the post or the wait of this step's message.
 Instruction make_message_end(const PostedStep& step, const Program& dataflow, std::uint32_t lane,
                              Role role);
 

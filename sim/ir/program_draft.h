@@ -52,7 +52,7 @@ class ProgramDraft {
 
   /// Sorts topologically. Linear in instructions and dependencies; consumes the draft.
   std::variant<Program, Deadlock> finish() &&;
-  /// The same, with the draft id of every instruction.
+  /// Sorts likewise, and returns the draft id of every instruction as well.
   std::variant<SortedDraft, Deadlock> sort() &&;
 
  private:

@@ -29,7 +29,7 @@ Nanos multiply(Nanos duration, std::int64_t times, const char* what);
 /// `what` names what is added up: "the messages of a step".
 std::int64_t add_in_range(std::int64_t left, std::int64_t right, const char* what);
 
-/// A share of an amount, which is at most the whole, rounded towards 0.
+/// Returns a share of an amount, which is at most the whole, rounded towards 0.
 std::int64_t scale(std::int64_t amount, Millionths share);
 
 /// Sums durations in more than 64 bits.
@@ -39,7 +39,7 @@ class DurationSum {
     sum_ += duration;
     if (duration < shortest_) shortest_ = duration;
   }
-  /// The shortest duration, or 0.
+  /// Returns the shortest duration, or 0.
   Nanos shortest() const { return shortest_; }
   /// Throws Error if the sum is above kMaxNanos.
   void expect_in_range() const;

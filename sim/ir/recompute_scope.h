@@ -13,7 +13,7 @@ enum class Recompute : std::uint8_t {
   kFull,       ///< everything, from the stage's input
 };
 
-/// "none", "selective", "full".
+/// Returns "none", "selective" or "full".
 std::string_view name(Recompute recompute);
 
 }  // namespace bubblescope::inline sim

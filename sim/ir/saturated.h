@@ -6,10 +6,10 @@
 
 namespace bubblescope::inline sim {
 
-/// left * right, clamped to 64 bits.
+/// Returns left * right, clamped to 64 bits.
 std::int64_t saturated_product(std::int64_t left, std::int64_t right);
 
-/// left + right, clamped to 64 bits.
+/// Returns left + right, clamped to 64 bits.
 std::int64_t saturated_sum(std::int64_t left, std::int64_t right);
 
 }  // namespace bubblescope::inline sim

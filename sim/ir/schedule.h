@@ -66,13 +66,13 @@ struct Schedule {
   }
   /// Whether the replicas of a stage are those of whole pipelines, each with all its layers.
   bool is_data_parallel() const { return !turns_of_stage.empty(); }
-  /// The replica of a stage that runs a micro-batch.
+  /// Returns the replica of a stage that runs a micro-batch.
   std::int32_t replica_of(std::int32_t stage, std::int32_t microbatch) const {
     if (!is_data_parallel()) return microbatch % replicas(stage);
     const std::vector<std::int32_t>& turns = turns_of_stage[stage];
     return turns[static_cast<std::size_t>(microbatch) % turns.size()];
   }
-  /// The rank that runs a micro-batch's ops on a stage.
+  /// Returns the rank that runs a micro-batch's ops on a stage.
   std::int32_t rank_of(std::int32_t stage, std::int32_t microbatch) const {
     if (replicas_of_stage.empty()) return rank_of_stage[stage];
     return rank_of_stage[stage] + replica_of(stage, microbatch);
@@ -98,7 +98,7 @@ struct Schedule {
   std::int32_t pipeline_of_microbatch(std::int32_t microbatch) const {
     return static_cast<std::int32_t>(std::int64_t{microbatch} * pipelines / shape.microbatches);
   }
-  /// The index of an op's forward on its stage, over micro-batches and their slices.
+  /// Returns the index of an op's forward on its stage, over micro-batches and their slices.
   std::int64_t forward_index(const Op& op) const {
     return std::int64_t{op.microbatch} * shape.slices + op.slice;
   }
@@ -110,7 +110,7 @@ struct Schedule {
 /// Whether `posted` states where messages are sent and received, not only where a rank idles.
 bool posts_messages(const Schedule& schedule);
 
-/// The index of each stage among the stages of its rank, in stage order.
+/// Returns the index of each stage among the stages of its rank, in stage order.
 std::vector<std::int32_t> chunk_of_stage(const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

@@ -18,7 +18,7 @@ namespace bubblescope::inline sim {
 /// A budget that no rank reaches: waits stay where PyTorch puts them without one.
 inline constexpr std::int32_t kUnlimitedSends = std::numeric_limits<std::int32_t>::max();
 
-/// "none" or "4".
+/// Returns "none", or a number such as "4".
 std::string budget_text(std::int32_t budget);
 
 /// PyTorch's _add_wait_send_budget: where a rank would post one send more than `budget`, it waits

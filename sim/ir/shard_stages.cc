@@ -34,7 +34,7 @@ void sort_as_dropped(Stages& stages, PytorchRelease release) {
   });
 }
 
-/// Per op, the number of different stages from it to the end.
+/// Returns for each op the number of different stages from it to the end.
 std::vector<std::size_t> count_stages_left(const RankOrder& ops) {
   std::vector<std::size_t> counts(ops.size());
   std::set<std::int32_t> seen;

@@ -27,7 +27,7 @@ struct UnshardLookahead {
   bool operator==(const UnshardLookahead&) const = default;
 };
 
-/// "auto", "full", "2", or one per rank, "1,2,2".
+/// Returns "auto", "full", or a number such as "2", or one number per rank such as "1,2,2".
 std::string to_string(const UnshardLookahead& lookahead);
 
 /// The lookahead of each rank. Throws Error for another number of ranks, and for numbers that are

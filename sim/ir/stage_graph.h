@@ -25,7 +25,7 @@ class StageGraph {
   explicit StageGraph(StageLists inputs);
 
   bool is_chain() const { return inputs_.empty(); }
-  /// Empty for a chain.
+  /// Returns the inputs of each stage. The list is empty for a chain.
   const StageLists& inputs() const { return inputs_; }
   /// Only if this is not a chain.
   std::span<const std::int32_t> inputs(std::int32_t stage) const {

@@ -34,10 +34,10 @@ inline Nanos part_of(Nanos whole, std::int64_t parts, std::int64_t part) {
   return whole / parts + (part < whole % parts ? 1 : 0);
 }
 
-/// "27 ms", "1.234 ms", "18.522 us": the shortest exact form in the largest unit that fits.
+/// Returns the shortest exact form in the largest unit that fits: "27 ms", "1.234 ms", "18.522 us".
 std::string to_text(Nanos duration);
 
-/// The part of a time as a fraction of the whole; 0 of nothing.
+/// Returns the part of a time as a fraction of the whole; 0 if the whole is 0.
 inline double fraction(Nanos part, Nanos whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }

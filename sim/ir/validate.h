@@ -81,7 +81,7 @@ Problems validate_after(const Schedule& schedule);
 /// Sorts problems by rank and position.
 Problems sort_by_place(Problems problems);
 
-/// A deadlock as a problem, reported at the op that blocks its first rank.
+/// Returns a deadlock as a problem, reported at the op that blocks its first rank.
 Problem make_deadlock_problem(const ValidSchedule& schedule, const Deadlock& deadlock);
 
 }  // namespace bubblescope::inline sim

@@ -11,7 +11,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// [rank]: its stages in the pipeline that has most there, without side stages.
+/// Returns for each rank how many stages it has in the pipeline of which it holds most, without
+/// side stages.
 std::vector<std::int32_t> count_chunks(const Schedule& schedule) {
   const std::int32_t per_pipeline = (schedule.stages() - schedule.side_stages) / schedule.pipelines;
   std::vector<std::int32_t> most(static_cast<std::size_t>(schedule.shape.ranks), 0);
@@ -29,7 +30,7 @@ std::vector<std::int32_t> count_chunks(const Schedule& schedule) {
   return most;
 }
 
-/// The stages of a pipeline, counted once for each rank that runs them.
+/// Returns the stages of a pipeline, counted once for each rank that runs them.
 std::int64_t count_placed(const Schedule& schedule) {
   const std::int32_t per_pipeline = (schedule.stages() - schedule.side_stages) / schedule.pipelines;
   std::int64_t placed = 0;

@@ -186,7 +186,8 @@ bool saved_in_8_bits(const Transformer& model, const Parallelism& parallel, std:
          (again && is_any(name, {kGate, kInner}));
 }
 
-/// The bytes of a tensor, and those that selective recomputation drops.
+/// The two functions below return the bytes of a tensor, and those that selective recomputation
+/// drops.
 Bytes count_tensor(const Transformer& model, const Parallelism& parallel,
                    const SavedTensor& tensor) {
   return saved_in_8_bits(model, parallel, tensor.name) ? tensor.bytes / 2 : tensor.bytes;

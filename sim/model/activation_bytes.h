@@ -23,7 +23,8 @@ MemoryDelta estimate_layer_memory(const Transformer& model, const Parallelism& p
 
 /// Logits, as the runtime's loss holds them, and the inputs of the head and of its norm.
 MemoryDelta estimate_head_memory(const Transformer& model, const Parallelism& parallel);
-/// All multi-token prediction modules: a layer, the head again and the projection's input.
+/// Returns the memory of all multi-token prediction modules: a layer, the head again and the
+/// projection's input.
 MemoryDelta estimate_prediction_memory(const Transformer& model, const Parallelism& parallel);
 /// Token ids, and the dropout mask if there is one.
 MemoryDelta estimate_embedding_memory(const Transformer& model, const Parallelism& parallel);

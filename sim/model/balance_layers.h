@@ -25,10 +25,10 @@ namespace bubblescope::inline sim {
 /// [stage]: the number of layers, for one pipeline.
 using LayerCounts = std::vector<std::int64_t>;
 
-/// [stage]: its first layer; and the end.
+/// Returns the first layer of each stage, and after them the end of the last one.
 std::vector<std::int64_t> find_first_layers(const LayerCounts& counts);
 
-/// The inverse of find_first_layers().
+/// Returns the inverse of find_first_layers().
 LayerCounts count_layers(const std::vector<std::int64_t>& first_layers);
 
 /// The ranks that hold each stage of one pipeline, without shards of the output layer.

@@ -86,7 +86,7 @@ struct Cluster {
   const OwnLink* own_link(std::int32_t from, std::int32_t to) const;
   const LinkSpeed& speed(std::int32_t from, std::int32_t to) const;
   Bytes bytes(std::int32_t from, std::int32_t to) const;
-  /// The size of one message: that of its SEND's micro-batch, or of its link.
+  /// Returns the size of one message: that of its SEND's micro-batch, or of its link.
   Bytes bytes(const Op& send, std::int32_t from, std::int32_t to) const;
 };
 

@@ -20,7 +20,7 @@ Rate progress_rate_of(double slowdown) {
 
 namespace {
 
-/// Progress rates by the number of busy ranks, from 1.
+/// Returns the progress rates with 1, 2, 3, ... busy ranks.
 std::vector<Rate> progress_rates_of(const Slowdown& slowdown, std::int32_t ranks_per_device) {
   std::vector<Rate> progress_rates{kFullProgressRate};
   for (std::int32_t busy = 2; busy <= ranks_per_device; ++busy) {

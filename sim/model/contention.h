@@ -33,7 +33,7 @@ struct Contention {
 /// nanosecond.
 inline constexpr Nanos kMaxContendedDuration = 3'600'000'000'000;
 
-/// The progress rate of an op with this slowdown, rounded to a whole number of parts per
+/// Returns the progress rate of an op with this slowdown, rounded to a whole number of parts per
 /// nanosecond.
 Rate progress_rate_of(double slowdown);
 

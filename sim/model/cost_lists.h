@@ -13,7 +13,7 @@
 
 namespace bubblescope::inline sim {
 
-/// The entry of a stage for one micro-batch with its whole sequence.
+/// Returns the entry of a stage for one micro-batch with its whole sequence.
 StageEntry entry_of_sequence(const CostTable& table, std::int32_t stage, std::int32_t microbatch);
 
 /// The entry for one of the slices of a micro-batch. What the file gives for whole sequences is
@@ -52,7 +52,7 @@ CostTensor<MessageSizes> make_message_sizes(const CostTable& table, const Schedu
 /// Whether the table gives the bytes of any message.
 bool knows_message_bytes(const CostTable& table);
 
-/// The sizes of all messages of a table without a cluster.
+/// Returns the sizes of all messages of a table without a cluster.
 CostTensor<MessageSizes> find_message_sizes(const CostTable& table, const Schedule& schedule);
 
 /// Sets the times of all messages, without contention.

@@ -113,8 +113,8 @@ std::vector<Nanos> price(const Program& program, const CostModel& costs);
 /// and none within an overlapped pair that has a time of its own. Empty if ops have no gaps.
 std::vector<Nanos> price_gaps(const Program& program, const CostModel& costs);
 
-/// The part of each message's and copy's duration that scales with its bytes, and so with the
-/// length of its micro-batch. For a copy that is all of it.
+/// Returns the part of each message's and copy's duration that scales with its bytes, and so with
+/// the length of its micro-batch. For a copy that is all of it.
 std::vector<Nanos> price_bytes(const Program& program, const CostModel& costs);
 
 }  // namespace bubblescope::inline sim

@@ -156,7 +156,7 @@ StageCost slice_of(const StageEntry& entry, const StageUse& use, std::int32_t sl
   return cost;
 }
 
-/// The mean of every `step`-th cost from `first` on.
+/// Returns the mean of every `step`-th cost from `first` on.
 StageCost mean_of(const std::vector<StageCost>& costs, std::size_t first, std::size_t step) {
   StageCost mean = costs[first];
   if (costs.size() <= step) return mean;

@@ -50,7 +50,7 @@ struct StagePlaces {
   std::string counted_by = "/stages";  ///< a list with an entry per stage
   bool activations_in_root = false;
 
-  /// "/stages/2: ", to begin a message about the object of a stage; empty for the root.
+  /// Returns "/stages/2: ", which begins a message about the object of a stage; empty for the root.
   std::string of_stage(std::size_t stage) const;
   std::string of_activations(std::size_t stage) const;  ///< "/stages/2/activation_bytes"
 };

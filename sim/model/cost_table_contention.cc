@@ -15,7 +15,7 @@ constexpr auto kBackwardAt = static_cast<std::size_t>(OpKind::kBackward);
 constexpr auto kInputGradAt = static_cast<std::size_t>(OpKind::kInputGrad);
 constexpr auto kWeightGradAt = static_cast<std::size_t>(OpKind::kWeightGrad);
 
-/// The duration of a kind without contention.
+/// Returns the duration of a kind without contention.
 std::optional<Nanos> uncontended(const StageEntry& entry, OpKind kind) {
   if (kind == OpKind::kBackward) return full_backward(entry);
   if (kind == OpKind::kRecompute && !entry.recompute) return entry.selective_recompute;

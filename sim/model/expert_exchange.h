@@ -23,7 +23,8 @@ struct Dispatch {
 /// The expected number of different places among `places` that `draws` independent draws hit.
 double estimate_distinct(double places, std::int64_t draws);
 
-/// One way, within a node and to other nodes at the same time.
+/// Returns the time of an exchange in one direction, within a node and to other nodes at the same
+/// time.
 Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
                              std::int32_t stride);
 

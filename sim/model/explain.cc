@@ -27,7 +27,7 @@ std::string link_text(const Link& link) {
   return to_text(link.latency) + " and " + number(link.bytes_per_second / 1e9) + " GB/s one way";
 }
 
-/// "4096 tokens", "2048 to 8192 tokens".
+/// Returns a text such as "4096 tokens" or "2048 to 8192 tokens".
 std::string tokens_text(const ModelOnDevices& on) {
   const std::vector<std::int64_t>& lengths = on.sequence_lengths;
   if (lengths.empty()) return std::to_string(on.parallel.sequence) + " tokens";

@@ -75,7 +75,7 @@ struct Gpu {
 
   /// Whether two devices of a node can use all of their links between them.
   bool has_switch() const { return !is_mesh && !(divides_links && per_node >= 3 && per_node <= 4); }
-  /// The link between two devices of a node, one way.
+  /// Returns the link between two devices of a node, in one direction.
   Link between_devices() const;
   /// The links as between_devices() that a collective over so many devices of a node uses on each
   /// of them.

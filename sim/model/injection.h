@@ -29,7 +29,7 @@ struct Injection {
   Nanos delay = 0;
   Millionths factor = kWhole;  ///< for kSlow
 
-  /// The extra time of an op of this duration.
+  /// Returns the extra time of an op of this duration.
   Nanos extra(Nanos duration) const;
 };
 
@@ -42,7 +42,7 @@ using Injections = std::vector<Injection>;
 /// "rank=0,op=0F2,wrong-size", "rank=0,op=0F2,garbage". Throws Error.
 Injection parse_injection(std::string_view text);
 
-/// The inverse of parse_injection().
+/// Returns the inverse of parse_injection().
 std::string to_string(const Injection& injection);
 
 /// The faults of a Program's instructions.
@@ -56,7 +56,7 @@ class InjectionTable {
     return at_.empty() || at_[id] == 0 ? nullptr : &injections_[at_[id] - std::size_t{1}];
   }
 
-  /// The damage of a message.
+  /// Returns the damage of a message.
   Damage damage(InstructionId message) const;
 
  private:

@@ -34,7 +34,7 @@ bool has_entries_for(const CostTable& table, const Schedule& schedule) {
           table.stages.size() == static_cast<std::size_t>(schedule.stages_per_pipeline()));
 }
 
-/// The median over the replicas, stage by stage.
+/// Returns the median over the replicas, stage by stage.
 Stages find_usual(const CostTable& table) {
   Stages usual = table.stages;
   for (std::size_t stage = 0; stage < usual.size(); ++stage) {

@@ -61,7 +61,8 @@ constexpr double kHostLaunch = 14'000;
 /// time in which a large one occupies all SMs and drains them.
 constexpr double kSmallKernel = 0.5;
 
-/// The host's time for what only layers with experts launch, in F or in I.
+/// Returns the time that the host takes for launches that only layers with experts need, in F or in
+/// I.
 double host_experts_time(const ModelOnDevices& on, double of_experts) {
   const double local = static_cast<double>(on.model.experts->count) / on.parallel.expert;
   return static_cast<double>(on.assumptions.host_experts) +

@@ -95,10 +95,10 @@ PhaseTimes estimate_attention_times(const ModelOnDevices& on);
 PhaseTimes estimate_embedding_times(const ModelOnDevices& on);
 PhaseTimes estimate_head_times(const ModelOnDevices& on);
 PhaseTimes estimate_prediction_times(const ModelOnDevices& on);  ///< all modules
-/// The time to accumulate `parameters` gradients outside W's GEMMs, in nanoseconds.
+/// Returns the time to accumulate `parameters` gradients outside W's GEMMs, in nanoseconds.
 double estimate_accumulation_time(const ModelOnDevices& on, double parameters);
 
-/// FLOPs of one sample's forward and backward without recomputation: the basis of MFU.
+/// Returns the FLOPs of one sample's forward and backward without recomputation: the basis of MFU.
 double compute_model_flops_per_sample(const Transformer& model, std::int64_t sequence, bool causal);
 
 /// The efficiency of devices for a given step time.

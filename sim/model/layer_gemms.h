@@ -8,15 +8,17 @@
 
 namespace bubblescope::inline sim {
 
-/// The GEMMs of latent attention that give queries, keys and values their full size.
+/// Returns the times of the GEMMs of latent attention that give queries, keys and values their full
+/// size.
 PhaseTimes up_projection_times(const ModelOnDevices& on, const LayerTimer& timer);
-/// The GEMMs around the core of attention.
+/// Returns the times of the GEMMs around the core of attention.
 PhaseTimes attention_gemm_times(const ModelOnDevices& on, const LayerTimer& timer);
-/// The GEMMs of a feed-forward network with an inner width on each tensor rank.
+/// Returns the times of the GEMMs of a feed-forward network that has this inner width on each
+/// tensor rank.
 PhaseTimes network_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, double width);
 /// F of the last GEMM of the routed experts that a rank holds.
 double expert_output_time(const ModelOnDevices& on, const LayerTimer& timer);
-/// All GEMMs of a layer.
+/// Returns the times of all GEMMs of a layer.
 PhaseTimes layer_gemm_times(const ModelOnDevices& on, const LayerTimer& timer, std::int64_t layer);
 
 }  // namespace bubblescope::inline sim

@@ -177,7 +177,7 @@ double estimate_head_share(std::int64_t head_size, double half_size) {
 
 }  // namespace
 
-/// FLOPs over the rate of flash attention's kernels.
+/// Returns the FLOPs divided by the rate of flash attention's kernels.
 double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const Gpu& gpu = on_.gpu;
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /

@@ -41,7 +41,7 @@ class LayerTimer {
   /// Whether W's GEMMs add their output to a gradient of 32 bits.
   bool adds_to_32_bits() const;
   double memory(double bytes) const;
-  /// The time of kernels that are limited by memory bandwidth.
+  /// Returns the time of kernels that move so many bytes and are limited by memory bandwidth.
   double moved(double bytes) const;
 
   /// The core of attention: scores and weighted values, 2 GEMMs of s^2 a d each in F. If scores are
@@ -55,12 +55,14 @@ class LayerTimer {
   double elementwise(const MovedNumbers& numbers) const;
   /// PyTorch's own kernels in place of fused ones; 0 for runtimes that fuse them.
   double eager(const MovedNumbers& numbers) const;
-  /// The kernels that bring tokens into the order of their experts and back, in F or in I.
+  /// Returns the time of the kernels that bring tokens into the order of their experts and back, in
+  /// F or in I.
   double permutation() const;
-  /// Kernels beside them, by their bytes per number of a token and expert.
+  /// Returns the time of the other kernels of routing, which move so many bytes per number of a
+  /// token, once for each of its experts.
   double routing(double bytes) const;
-  /// Kernels around biased experts (gpt-oss) that are not fused, by their bytes per number of a
-  /// tensor of that width. 0 for other models.
+  /// Returns the time of unfused kernels around biased experts (gpt-oss), likewise for tensors of
+  /// this width; 0 for other models.
   double expert_biases(double bytes, std::int64_t width) const;
   /// The casts of these numbers to 8 bits; 0 if GEMMs compute in 16.
   double cast(const MovedNumbers& numbers) const;
@@ -75,7 +77,8 @@ class LayerTimer {
   /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
   double context_forward() const;
   double context_backward() const;
-  /// The kernels around the steps of PyTorch's ring attention; 0 for other runtimes.
+  /// Return the time of the kernels around the steps of PyTorch's ring attention; 0 for other
+  /// runtimes.
   double ring_forward() const;
   double ring_backward() const;
 

@@ -19,7 +19,7 @@ struct StageMessage {
   std::int32_t sending_stage = 0;
 };
 
-/// The SEND of the message.
+/// Returns the SEND of the message.
 inline Op send_of(const StageMessage& message) {
   return {message.sending_stage, message.producer.microbatch, message.producer.slice,
           message.forward ? OpKind::kSendForward : OpKind::kSendBackward};

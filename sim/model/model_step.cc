@@ -16,7 +16,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The largest divisor of `number` that is at most `largest`.
+/// Returns the largest divisor of `number` that is at most `largest`.
 std::int64_t divisor_below(std::int64_t number, std::int64_t largest) {
   while (largest > 1 && number % largest != 0) --largest;
   return std::max<std::int64_t>(largest, 1);

@@ -31,11 +31,11 @@ struct ModelStep {
 /// order). Throws Error if there are too many stages or the layers cannot be split as requested.
 ModelStep compute_model_step(const ModelOnDevices& on, const Schedule& schedule);
 
-/// The states of a rank, including its buffers, with one version of the weights.
+/// Returns the states of a rank, including its buffers, with one version of the weights.
 StateBytes count_rank_states(const ModelOnDevices& on, const RankBuffers& buffers,
                              const RankLoad& load);
 
-/// One slice's part of a stage's activations.
+/// Returns one slice's part of a stage's activations.
 MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
 
 /// A placeholder for a schedule that has no order yet: stages are assigned to ranks in a loop, and
@@ -53,7 +53,7 @@ Bytes min_bytes(const ModelOnDevices& on, const Schedule& schedule);
 /// "llama3-70b on h100, tp 4, ...": how a report names the source of its costs.
 std::string describe_model(const ModelOnDevices& on);
 
-/// One line per assumption.
+/// Returns one line per assumption.
 std::vector<std::string> explain(const ModelOnDevices& on);
 
 }  // namespace bubblescope::inline sim

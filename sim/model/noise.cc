@@ -43,7 +43,7 @@ std::uint64_t identity_of(const Op& op) {
 
 double normal_distribution(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
-/// The middles of equally likely parts of a normal distribution, scaled to variance 1.
+/// Returns the midpoints of equally likely parts of a normal distribution, scaled to variance 1.
 std::vector<double> normal_quantiles() {
   std::vector<double> quantiles(kQuantiles);
   double squares = 0;
@@ -70,7 +70,8 @@ double rounded(double factor) {
   return std::round(factor * kParts) / kParts;
 }
 
-/// [n]: the chance that one of n scenarios straggles, 1 - (1 - p)^n, of 2^32.
+/// Returns for n = 0, 1, 2, ... the chance that one of n scenarios straggles, 1 - (1 - p)^n, in
+/// units of 2^-32.
 std::vector<std::uint64_t> straggle_chances(double probability) {
   std::vector<std::uint64_t> within;
   double none = 1;

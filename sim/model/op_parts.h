@@ -41,7 +41,7 @@ inline constexpr std::array<PartLaneKind, 7> kPartLanes{{
 using PartLane = std::uint8_t;
 inline constexpr PartLane kComputeLane = 0;
 
-/// The lane of this name, or nullopt.
+/// Returns the lane of this name, or nullopt.
 std::optional<PartLane> find_part_lane(std::string_view name);
 
 /// The maximum number of parts of an op, counted over its layers.
@@ -77,7 +77,7 @@ struct OpParts {
 /// The indices of the parts that no other part of their layer waits for.
 std::vector<std::size_t> find_last_parts(const OpParts& op);
 
-/// The same parts, each of which waits for the one before it.
+/// Returns the same parts, of which each one waits for the one before it.
 OpParts make_series(OpParts op);
 
 /// The share of one slice in all parts.

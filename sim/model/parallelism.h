@@ -92,7 +92,7 @@ struct Parallelism {
   UnevenEnds ends = {};  ///< by Megatron-LM's rule, where any is given
 
   std::int64_t tokens() const { return micro_batch_size * sequence / context; }
-  /// The data and context ranks, which have the same parameters.
+  /// Returns the number of data and context ranks, which have the same parameters.
   std::int32_t copies() const { return data * context; }
   /// All ranks that hold parts or copies of one stage.
   std::int64_t ranks_of_stage() const { return std::int64_t{tensor} * context * data; }
@@ -104,7 +104,7 @@ struct Parallelism {
   bool keeps_layers() const {
     return recompute == Recompute::kFull && recomputed.method == RecomputeMethod::kBlock;
   }
-  /// Bytes of one of Adam's moments.
+  /// Returns the bytes of one of Adam's moments.
   Bytes bytes_of_moment() const {
     return gradients == Gradients::kPure && moment_bytes > 2 ? 2 : moment_bytes;
   }

@@ -46,7 +46,7 @@ struct PartRun {
 
   Nanos exposed() const;
   Nanos slowed() const;
-  /// The part of [0, until) that counts to the first op.
+  /// Returns the part of [0, until) that counts to the first op.
   Nanos first_time(Nanos until) const;
 };
 

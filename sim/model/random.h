@@ -8,7 +8,7 @@
 
 namespace bubblescope::inline sim {
 
-/// Element `number` of the SplitMix64 sequence that starts at `key`.
+/// Returns element `number` of the SplitMix64 sequence that starts at `key`.
 constexpr std::uint64_t draw(std::uint64_t key, std::uint64_t number) {
   return mix(key + (number + 1) * 0x9e3779b97f4a7c15u);
 }

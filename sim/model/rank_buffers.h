@@ -18,7 +18,7 @@ struct RankLoad {
   std::int64_t held_again = 0;  ///< StageLoad::held_again, at most
 
   void add(const StageLoad& stage);
-  /// Parameters per layer, without the tables.
+  /// Returns the parameters per layer, without the tables.
   double per_layer() const { return (parameters.all() - tables) / static_cast<double>(layers); }
 };
 

@@ -48,7 +48,7 @@ struct RecomputedLayers {
   bool operator==(const RecomputedLayers&) const = default;
 };
 
-/// "block 4"; empty for the default.
+/// Returns a text such as "block 4"; empty for the default.
 inline std::string to_text(const RecomputedLayers& layers) {
   if (layers == RecomputedLayers{}) return "";
   return name_of(kRecomputeMethods, layers.method) + " " + std::to_string(layers.number);

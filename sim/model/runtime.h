@@ -38,7 +38,7 @@ using RuntimeRegistrar = Registrar<RuntimeDef>;
 /// (check_prefer_cudnn_attention in its sdp_utils.cpp).
 CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu);
 
-/// RuntimeDef::names_modules of a runtime; false for an unknown one.
+/// Returns RuntimeDef::names_modules of a runtime; false for an unknown one.
 bool names_modules(const std::string& runtime);
 
 /// The runtime of models for which none is chosen.

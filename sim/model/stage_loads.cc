@@ -57,7 +57,7 @@ PhaseTimes mean_of(const std::vector<LayerKind>& kinds, const Transformer& model
   return scaled(sum, 1 / static_cast<double>(model.layers));
 }
 
-/// The mean time of those layers that follow the first dense ones.
+/// Returns the mean time of those layers that follow the first dense ones.
 double time_behind_dense(const std::vector<LayerKind>& kinds, const Transformer& model) {
   const double last = kinds.back().times.total();
   if (kinds.size() < 2) return last;

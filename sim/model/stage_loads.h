@@ -42,11 +42,11 @@ class StageLoads {
   /// recomputed layers that the model cannot have.
   StageLoads(const ModelOnDevices& on, std::int32_t stages, std::int32_t shards = 0);
 
-  /// The load of a stage that holds the layers from `first` to before `end`.
+  /// Returns the load of a stage that holds the layers from `first` to before `end`.
   StageLoad load(std::int32_t stage, std::int64_t first, std::int64_t end) const;
-  /// The load of one shard, rounded up to whole words of the vocabulary.
+  /// Returns the load of one shard, rounded up to whole words of the vocabulary.
   StageLoad load_shard() const;
-  /// The mean time of those layers that follow the first dense ones, in nanoseconds.
+  /// Returns the mean time of those layers that follow the first dense ones, in nanoseconds.
   double layer_time() const;
   /// The times of the mean layer, if every stage has as many.
   const PhaseTimes& mean_layer() const { return mean_layer_; }

@@ -84,7 +84,7 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
   return times;
 }
 
-/// For all parameters of a stage.
+/// Returns the times for all parameters of a stage.
 UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
                      std::int32_t holders) {
   const UpdateTimes dense = times_of(on, parameters.dense, find_dense_copies(on.parallel), holders);

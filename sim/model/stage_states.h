@@ -95,7 +95,7 @@ PhaseTimes with_sharding(PhaseTimes times, const ModelOnDevices& on,
 UpdateCost estimate_update_cost(const ModelOnDevices& on, const StageParameters& parameters,
                                 const PhaseTimes& times, const StageSharing& sharing);
 
-/// The gradient norm: one number, summed over all ranks.
+/// Returns the time of the gradient norm: one number is summed over all ranks.
 Nanos estimate_norm_time(const ModelOnDevices& on, std::int32_t pipeline_ranks);
 
 }  // namespace bubblescope::inline sim

@@ -81,7 +81,7 @@ inline constexpr std::span<const StageValue> kOpTimes = std::span(kStageValues).
 inline constexpr std::span<const StageValue> kActivations = std::span(kStageValues).subspan(11, 4);
 inline constexpr std::span<const StageValue> kMessageValues = std::span(kStageValues).last(2);
 
-/// The key of a compute kind's time.
+/// Returns the key of a compute kind's time.
 constexpr CostKey time_key(OpKind kind) { return static_cast<CostKey>(kind); }
 static_assert(time_key(OpKind::kRecompute) == CostKey::kRecompute);
 

@@ -80,9 +80,9 @@ inline Nanos uncontended_time(Load load, Rate rate) { return (load + rate - 1) /
 Traffic route_messages(const Program& program, std::span<const Nanos> durations,
                        const Cluster& cluster);
 
-/// The duration of a message between two ranks with nothing shared.
+/// Returns the duration of a message between two ranks with nothing shared.
 Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to);
-/// The same for a message of this size.
+/// Returns the same duration for a message of this size.
 Nanos uncontended_message_time(const Cluster& cluster, std::int32_t from, std::int32_t to,
                                Bytes bytes);
 

@@ -20,7 +20,7 @@ std::int64_t latent_parameters(const Transformer& model, const LatentAttention& 
   return query + down + up + model.heads * latent.value_size * model.hidden;
 }
 
-/// QKV and output: 2 h a d + 2 h g d.
+/// Counts the parameters of QKV and output: 2 h a d + 2 h g d.
 std::int64_t attention_parameters(const Transformer& model) {
   if (model.latent) return latent_parameters(model, *model.latent);
   return 2 * model.hidden * model.head_size * (model.heads + model.key_value_heads);

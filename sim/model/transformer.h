@@ -66,7 +66,7 @@ struct LayerParameters {
   std::int64_t norms = 0;
 
   std::int64_t total() const { return attention + network + experts + norms; }
-  /// Parameters in the GEMMs of one token.
+  /// Returns the number of parameters in the GEMMs of one token.
   std::int64_t active() const { return attention + network + active_experts; }
 };
 
@@ -78,22 +78,22 @@ std::int64_t count_expert_layers(const Transformer& model, std::int64_t first, s
 /// Counts for layer 0..layers-1.
 LayerParameters count_layer_parameters(const Transformer& model, std::int64_t layer);
 
-/// The token (and position) table on the first stage.
+/// Counts the token table (and the position table) on the first stage.
 std::int64_t count_embedding_parameters(const Transformer& model);
 /// The output projection on the last stage; a tied one is a copy of the token table there.
 std::int64_t count_head_parameters(const Transformer& model);
-/// The projection of one multi-token prediction module.
+/// Counts the projection of one multi-token prediction module.
 std::int64_t count_prediction_projection_parameters(const Transformer& model);
 /// The main model, without multi-token prediction. A tied head counts once.
 std::int64_t count_total_parameters(const Transformer& model);
-/// All multi-token prediction modules, without the shared embedding and head.
+/// Counts all multi-token prediction modules, without the shared embedding and head.
 std::int64_t count_prediction_parameters(const Transformer& model);
 
 /// The mean over layers of the scores that causal attention computes, over those of whole
 /// sequences, if a local layer computes `more` tokens beside its window.
 double estimate_attended_share(const Transformer& model, std::int64_t sequence, double more = 0);
 
-/// The problems of a description, each with the remedy; empty: none.
+/// Returns the problems of a description, each with the remedy; empty if there are none.
 std::vector<std::string> find_faults(const Transformer& model);
 
 /// A known model, registered by one of the files in presets/.

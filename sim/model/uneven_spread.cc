@@ -10,7 +10,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;  // products need more than 64 bits
 
-/// floor(total * part / whole).
+/// Returns floor(total * part / whole).
 Nanos share_of(Nanos total, std::int64_t part, std::int64_t whole) {
   return static_cast<Nanos>(Wide{total} * part / whole);
 }

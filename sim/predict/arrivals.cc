@@ -20,7 +20,7 @@ void expect_one_each(const Schedule& schedule, std::span<const Nanos> arrivals) 
                     arrivals.size(), schedule.name, microbatches));
 }
 
-/// The wait for a micro-batch, at the rank that runs its first forward.
+/// Makes the wait for a micro-batch, at the rank that runs its first forward.
 Instruction make_arrival(const Schedule& schedule, std::int32_t microbatch) {
   const std::int32_t stage =
       schedule.pipeline_of_microbatch(microbatch) * schedule.stages_per_pipeline();

@@ -67,7 +67,7 @@ bool is_healthy(const Config& config) {
          config.slow_ranks.empty();
 }
 
-/// The time of an op for one layer.
+/// Returns the time of an op for one layer.
 double time_of_layer(const PhaseTimes& layer, OpKind kind) {
   if (kind == OpKind::kForward || kind == OpKind::kRecompute) return layer.forward;
   if (kind == OpKind::kWeightGrad) return layer.weight_grad;
@@ -176,7 +176,7 @@ class SplitSearch {
     }
   }
 
-  /// The most promising split that differs in one layer from the best one.
+  /// Returns the most promising split that differs in one layer from the best one.
   std::optional<LayerCounts> find_move() {
     bound_of_best_.clear();
     for (const TimedSplit& each : tried_) bound_of_best_.push_back(each.bound(best().counts));
@@ -245,8 +245,8 @@ class SplitSearch {
     }
   }
 
-  /// The instructions of a critical path, from the last one to end back to one that waits for
-  /// nothing.
+  /// Returns the instructions of a critical path, from the last one to end back to one that waits
+  /// for nothing.
   std::vector<InstructionId> find_chain(const Timeline& timeline) const {
     const std::vector<Nanos>& ends = timeline.end;
     std::vector<InstructionId> chain;

@@ -16,7 +16,7 @@ namespace {
 
 using Sizes = CostTensor<MessageSizes>;
 
-/// The sizes of a model's messages.
+/// Returns the sizes of a model's messages.
 Sizes find_model_sizes(const ModelOnDevices& on, const Schedule& schedule) {
   const std::vector<std::int64_t>& lengths = on.sequence_lengths;
   return make_message_tensor<MessageSizes>(

@@ -42,7 +42,7 @@ std::vector<std::vector<Nanos>> find_unit_times(const ValidSchedule& pipeline) {
   return times;
 }
 
-/// The units of a rank, with the micro-batches of one replica.
+/// Returns the units of a rank, with the micro-batch numbers of one replica.
 Units find_units(const RankOrder& order, const std::vector<Nanos>& times, const LostRank& lost,
                  std::int32_t replica) {
   Units units;
@@ -57,7 +57,7 @@ Units find_units(const RankOrder& order, const std::vector<Nanos>& times, const 
   return units;
 }
 
-/// The number of units that contain the first `ops` ops of an order.
+/// Returns the number of units that contain the first `ops` ops of an order.
 std::size_t count_units(const RankOrder& order, std::size_t ops) {
   return static_cast<std::size_t>(
       std::count_if(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ops),

@@ -26,7 +26,7 @@ struct LostRank {
   std::int32_t replicas = 2;
   std::int32_t rank = 0;
 
-  /// The ranks of the job that hold this rank of the pipeline.
+  /// Returns the number of the job's ranks that hold this rank of the pipeline.
   std::int32_t replicas_of(std::int32_t of_rank) const {
     return replicas - (of_rank == rank ? 1 : 0);
   }

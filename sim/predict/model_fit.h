@@ -23,7 +23,7 @@ ModelFit find_fit(const PlacedModel& placed, const BubbleReport& report);
 /// The same if gradients and Adam had the bytes of another choice; activations do not depend on it.
 ModelFit find_fit_with(Gradients gradients, const PlacedModel& placed, const BubbleReport& report);
 
-/// A report that has the ranks' peaks alone.
+/// Returns a report that has only the ranks' peaks.
 BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
                           const Timeline& timeline, const MemoryModel& memory);
 

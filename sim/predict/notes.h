@@ -19,10 +19,10 @@ enum class Note : std::uint8_t {
   kNoPairs,
 };
 
-/// The notes on the costs of a schedule's ops.
+/// Returns the notes on the costs of a schedule's ops.
 std::vector<Note> find_cost_notes(const Schedule& schedule, const Config& config);
 
-/// The notes on a prediction: those on its costs, then those on its memory.
+/// Returns the notes on a prediction: those on its costs, then those on its memory.
 std::vector<Note> find_notes(const Schedule& schedule, const MemoryModel& memory,
                              const Config& config);
 

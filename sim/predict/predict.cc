@@ -85,7 +85,7 @@ PredictedStep predict_once(const ValidSchedule& schedule, const Program& program
   return step;
 }
 
-/// The Config of one data-parallel replica.
+/// Returns the Config of one data-parallel replica.
 Config choose_replica(const Config& config, const CostTable& table, std::size_t replica) {
   Config one = config;
   CostTable own = table;

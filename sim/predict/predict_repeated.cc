@@ -57,7 +57,7 @@ std::int64_t first_kept(const OrderCycle& cycle, const ShortSteps& limits) {
       (std::int64_t{limits.first_microbatches} + cycle.microbatches - 1) / cycle.microbatches);
 }
 
-/// The part of the micro-batches that is left without so many cycles.
+/// Returns the fraction of the micro-batches that is left if so many cycles are removed.
 double part_without(const Schedule& schedule, const OrderCycle& cycle, std::int64_t removed) {
   return 1 - static_cast<double>(removed * cycle.microbatches) / schedule.shape.microbatches;
 }

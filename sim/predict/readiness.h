@@ -38,10 +38,11 @@ struct ReadyInput {
   UpdateOptions update = {};  ///< how it ends
 };
 
-/// The rules of a policy.
+/// Returns the rules of a policy.
 ReadyRules make_ready_rules(const ReadyInput& step, ReadyPriority policy);
 
-/// [rank]: the compute ops among the instructions that it ran, in the order in which it ran them.
+/// Returns for each rank the compute ops among the instructions that it ran, in the order in which
+/// it ran them.
 std::vector<RankOrder> list_run_orders(const Program& program,
                                        const std::vector<std::vector<InstructionId>>& order);
 

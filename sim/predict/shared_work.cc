@@ -27,7 +27,7 @@ std::vector<Recompute> find_recompute_moves(const Schedule& measured, const Sche
   return of_stage;
 }
 
-/// The ways in which ranks gather parameters.
+/// Returns the ways in which ranks gather parameters.
 std::vector<Sharding> list_shardings(bool waits_for_reductions) {
   std::vector<Sharding> all;
   for (const PytorchRelease release : {PytorchRelease::kFrom215, PytorchRelease::kFrom26}) {

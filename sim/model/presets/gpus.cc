@@ -41,7 +41,7 @@ struct Kernels {
   KernelRates rates = {};
 };
 
-/// A device that sustains this many TFLOP/s.
+/// Returns the kernels of a device that sustains this many TFLOP/s.
 Kernels with_rate(Kernels kernels, double teraflops) {
   kernels.sustained_teraflops = teraflops;
   return kernels;
@@ -113,7 +113,7 @@ Gpu gpu_of(const Rates& rates, const Kernels& kernels) {
   return gpu;
 }
 
-/// A number with at most one decimal.
+/// Returns a number with at most one decimal.
 std::string text(double value) {
   std::string digits = std::to_string(std::llround(value * 10));
   const char last = digits.back();

@@ -55,7 +55,8 @@ CostAssumptions nemo() {
   return assumed;
 }
 
-/// Its Transformer Engine preferred flash attention 2 to the kernels of cuDNN on Hopper, too.
+/// The Transformer Engine of this release preferred flash attention 2 to cuDNN's kernels on Hopper,
+/// too.
 CostAssumptions nemo_24_07() {
   CostAssumptions assumed = nemo();
   assumed.flash_attention_2 = 1;
@@ -211,7 +212,7 @@ RuntimeDef define_fsdp() {
   return def;
 }
 
-/// The same with PyTorch since 2.11.
+/// Returns the same runtime with PyTorch since 2.11.
 RuntimeDef with_cudnn(RuntimeDef def) {
   def.errors_of = def.name;
   def.name += "-2.11";

@@ -22,7 +22,7 @@ Schedule build_1f1b_vocab(const ScheduleRequest& request) {
   return build_sharded(request, add_ops, {OpKind::kForward, OpKind::kBackward});
 }
 
-/// With B = 2 F and GEMMs of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the two barriers.
+/// If B = 2 F and a shard's GEMM takes o, then T = m (3 F + 3 o) + (p-1) 3 F + the two barriers.
 Claims claim_1f1b_vocab(const ScheduleRequest& request) {
   const Nanos p = request.shape.ranks, m = request.shape.microbatches;
   Claims claims;

@@ -23,7 +23,7 @@ Schedule build_1f1b_vocab_2(const ScheduleRequest& request) {
   return build_sharded(request, add_ops, {OpKind::kInputGrad, OpKind::kWeightGrad});
 }
 
-/// With B = 2 F and GEMMs of o per shard, T = m (3 F + 3 o) + (p-1) 3 F + the barrier.
+/// If B = 2 F and a shard's GEMM takes o, then T = m (3 F + 3 o) + (p-1) 3 F + the barrier.
 Claims claim_1f1b_vocab_2(const ScheduleRequest& request) {
   const Nanos p = request.shape.ranks, m = request.shape.microbatches;
   Claims claims;

@@ -29,7 +29,7 @@ Schedule build_chimera_doubling(const ScheduleRequest& request) {
   return build_chimera_of_pairs(pairs, microbatch_of_pair);
 }
 
-/// For m = 2kp, B = 2F and no latency: T = m (F + B) + 2 (p-2) F, for every k.
+/// If m = 2kp, B = 2F and messages take no time, then T = m (F + B) + 2 (p-2) F for every k.
 Claims claim_chimera_doubling(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const auto [forward, backward, input_grad, weight_grad, message] = *chunk_cost(request);

@@ -17,7 +17,7 @@ Schedule build_chimera_halving(const ScheduleRequest& request) {
   return build_chimera_of_pairs(request, half_of_microbatch);
 }
 
-/// For m = kp, B = 2F and no latency: T = m (F + B) + (p-2) F, for every k.
+/// If m = kp, B = 2F and messages take no time, then T = m (F + B) + (p-2) F for every k.
 Claims claim_chimera_halving(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   ScheduleRequest halves = request;

@@ -16,7 +16,7 @@ struct ChunkCost {
   Nanos message = 0;  ///< one message between two ranks; 0 for one rank
 };
 
-/// [x]+ in formulas: max(x, 0).
+/// Returns max(time, 0), which the formulas write as [x]+.
 inline Nanos clamp_to_zero(Nanos time) { return time > 0 ? time : 0; }
 
 /// A request's uniform costs per chunk and slice. Empty if a rank's share does not divide evenly

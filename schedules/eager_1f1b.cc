@@ -19,8 +19,9 @@ Schedule build_eager_1f1b(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = (m+p-1) (F + B) + 2 (p-1) c + [2c - F - B]+ floor((m-1) (p-1) / (2p-1)) With 2p-1
-/// micro-batches in flight, only messages longer than half a turn cost time in every round.
+/// The claim is T = (m+p-1) (F + B) + 2 (p-1) c + [2c - F - B]+ floor((m-1) (p-1) / (2p-1)).
+/// With 2p-1 micro-batches in flight, only messages longer than half a turn cost time in every
+/// round.
 Claims claim_eager_1f1b(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

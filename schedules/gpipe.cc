@@ -17,8 +17,8 @@ Schedule build_gpipe(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// T = (m+p-1) (F+B) + 2 (p-1) c: messages cost time only in the first forward and the last
-/// backward.
+/// The claim is T = (m+p-1) (F+B) + 2 (p-1) c: messages cost time only in the first forward and the
+/// last backward.
 Claims claim_gpipe(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos microbatches = request.shape.microbatches;

@@ -12,7 +12,8 @@ namespace {
 /// Updates are one late: W(t+1) = W(t) - learning rate * gradient at W(t-1).
 constexpr std::int32_t kDelay = 1;
 
-/// Micro-batches per update, over all replicas; by default just enough to fill every pipeline.
+/// Returns the micro-batches per update, over all replicas; by default just enough to fill every
+/// pipeline.
 std::int32_t batch_of(const Shape& shape) { return shape.group_size.value_or(shape.ranks); }
 
 std::vector<std::string> refuse_pipedream_2bw(const ScheduleRequest& request) {

@@ -21,7 +21,7 @@ struct IdleCells {
   std::optional<std::int64_t> cooldown = std::nullopt;
 };
 
-/// The cells of one rank.
+/// Returns the cells of one rank: its ops with the idle cells.
 RankOrder with_idle_cells(const RankOrder& ops, const IdleCells& idle);
 
 /// Delays every forward, in steps that all ranks take together, until the forward of the previous

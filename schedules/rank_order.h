@@ -22,7 +22,7 @@ struct Visits {
   std::vector<Visit> backward;
 };
 
-/// Micro-batches 0, 1, 2, ... on one stage, forward and backward.
+/// Returns the visits of micro-batches 0, 1, 2, ... to one stage, forward and backward.
 Visits visits_of_stage(std::int32_t stage, std::int32_t microbatches);
 
 /// The order with full backwards. For `warmup` = 2:

@@ -9,7 +9,7 @@
 
 namespace bubblescope::schedules {
 
-/// The number of ranks that share each stage: as requested, or one each.
+/// Returns the number of ranks that share each stage: as requested, or one each.
 std::vector<std::int32_t> replicas_of(const ScheduleRequest& request);
 
 /// Refuses replicas that do not add up to the ranks, and an `in_flight` of 0.

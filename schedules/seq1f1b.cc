@@ -24,7 +24,7 @@ Schedule build_seq1f1b(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// With F and B of a slice, and no time for messages:
+/// If F and B are those of a slice and messages take no time, then
 ///   T = (mn+p-1) (F + B)
 Claims claim_seq1f1b(const ScheduleRequest& request) {
   const Shape& shape = request.shape;

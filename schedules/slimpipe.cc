@@ -18,7 +18,7 @@ std::vector<std::string> refuse_slimpipe(const ScheduleRequest& request) {
           std::to_string(shape.ranks)};
 }
 
-/// A whole micro-batch through all v chunks, plus two slices for each rank that follows.
+/// Counts a whole micro-batch through all v chunks, plus two slices for each rank that follows.
 std::int64_t warmup_of(const Shape& shape, std::int32_t rank) {
   return std::int64_t{shape.chunks} * shape.slices - 1 + 2 * (shape.ranks - 1 - rank);
 }

@@ -18,7 +18,7 @@ Schedule build_terapipe(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// With F and B of a slice: T = (mn+p-1) (F + B) + 2 (p-1) c
+/// If F and B are those of a slice, then T = (mn+p-1) (F + B) + 2 (p-1) c.
 Claims claim_terapipe(const ScheduleRequest& request) {
   const Nanos ranks = request.shape.ranks;
   const Nanos count = count_slices(request.shape).microbatches;

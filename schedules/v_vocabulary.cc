@@ -39,7 +39,8 @@ class Block {
   /// When the last forward has ended.
   std::int64_t output() const { return last_forward_ + 1; }
 
-  /// The weight gradients of the second and the first chunk: each in the next free cell.
+  /// Returns the cells of the weight gradients of the second and the first chunk: each takes the
+  /// next free cell.
   std::array<std::int64_t, 2> weights(std::int64_t rank) const {
     std::vector<std::int64_t> taken{forward_down(rank), forward_up(rank), backward_down(rank),
                                     backward_up(rank)};
@@ -56,7 +57,7 @@ class Block {
   }
 
  private:
-  /// The first cell from `cell` on that is the given one of its interval.
+  /// Returns the first cell from `cell` on whose place in its interval is `in_interval`.
   static std::int64_t next_cell(std::int64_t cell, std::int64_t in_interval) {
     return cell + ((in_interval - cell) % kCells + kCells) % kCells;
   }

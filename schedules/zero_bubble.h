@@ -14,7 +14,7 @@ namespace bubblescope::schedules {
 /// micro-batches. Height 1 is ZB-H1, height 2 is ZB-H2.
 Schedule build_zero_bubble(const ScheduleRequest& request, std::int32_t height);
 
-/// Peak micro-batches: min(m, height (p-1) + 1) on every rank.
+/// Returns the peak of every rank in micro-batches: min(m, height (p-1) + 1).
 std::vector<std::int64_t> count_zero_bubble_peaks(const Shape& shape, std::int32_t height);
 
 /// The increase per rank, after the first, of the makespan and the longest span.

@@ -121,7 +121,7 @@ class Blocks {
     return sum_[static_cast<std::size_t>(end_[block])] -
            sum_[static_cast<std::size_t>(begin(block))];
   }
-  /// The last of the heaviest blocks, as in torchgpipe.
+  /// Returns the last of the heaviest blocks, as in torchgpipe.
   std::size_t heaviest() const {
     std::size_t found = 0;
     for (std::size_t block = 1; block < end_.size(); ++block)

@@ -24,7 +24,7 @@ struct Partition {
   std::vector<PartitionStage> stages;
 };
 
-/// The stage of these layers on one worker.
+/// Returns the stage of these layers on one worker.
 PartitionStage stage_of(const LayerGraph& graph, std::vector<std::int32_t> layers);
 
 /// The bytes sent on from a set of layers, one flag each: the outputs that no other layer of the

@@ -34,7 +34,7 @@ Prefix empty_prefix(const LayerGraph& graph) {
   return prefix;
 }
 
-/// A flag per layer.
+/// Returns a flag per layer: whether the prefix contains it.
 std::vector<bool> layers_of(const Prefix& prefix, const LayerGraph& graph) {
   std::vector<bool> layers;
   for (std::int32_t at = 0; at < graph.size(); ++at) layers.push_back(has(prefix.layer_bits, at));

@@ -30,7 +30,7 @@ struct Prefixes {
 /// graph's order.
 Prefixes find_prefixes(const LayerGraph& graph, std::size_t max_count);
 
-/// The layers of prefix `to` that are not in prefix `from`, ascending.
+/// Returns the layers of prefix `to` that are not in prefix `from`, ascending.
 std::vector<std::int32_t> find_layers_between(const Prefixes& prefixes, std::int32_t from,
                                               std::int32_t to);
 

@@ -77,7 +77,7 @@ class LevelPlan {
     return choices_[index(part.from, part.to, part.workers)];
   }
 
-  /// The stages of a part, first to last, as parts on their replicas.
+  /// Returns the stages of a part, first to last, as parts on their replicas.
   std::vector<Part> stages(Part part) const {
     std::vector<Part> found;
     while (part.to != part.from) {
@@ -89,7 +89,7 @@ class LevelPlan {
     return found;
   }
 
-  /// The time per replica to reduce a stage's gradients and gather its weights.
+  /// Returns the time per replica to reduce a stage's gradients and gather its weights.
   Nanos reduce_time(const Part& stage) const {
     const Bytes parameters = prefixes_.all[static_cast<std::size_t>(stage.to)].parameters -
                              prefixes_.all[static_cast<std::size_t>(stage.from)].parameters;
@@ -177,7 +177,7 @@ class Planner {
   }
 
  private:
-  /// The number of prefixes that can be planned quickly.
+  /// Returns the number of prefixes that can be planned quickly.
   std::size_t max_prefixes() const { return request_.levels.size() == 1 ? 2000 : 400; }
 
   /// Replicas of an inner part, and their time to reduce.

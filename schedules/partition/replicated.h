@@ -31,7 +31,8 @@ struct ReplicationRequest {
 std::optional<Partition> plan_replicated(const LayerGraph& graph,
                                          const ReplicationRequest& request);
 
-/// Micro-batches in flight on each stage: the workers from it on, over its replicas, rounded up.
+/// Returns the micro-batches in flight on each stage: the number of workers from this stage to the
+/// last, divided by the stage's replicas and rounded up.
 std::vector<std::int32_t> in_flight(const Partition& partition);
 
 }  // namespace bubblescope::schedules

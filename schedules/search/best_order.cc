@@ -218,8 +218,8 @@ class OrderSearch {
   }
   Nanos best_idle() const { return pool_.best().score.span - min_work_; }
 
-  /// Every gradient before every forward or vice versa; chunks nearer to the end of the model
-  /// first.
+  /// Prefers every gradient to every forward or vice versa, and chunks nearer to the end of the
+  /// model to others.
   std::vector<Token> preference(bool forward_first) const {
     std::vector<Token> tokens;
     for (const bool forward : {forward_first, !forward_first})
@@ -243,7 +243,8 @@ class OrderSearch {
         }
   }
 
-  /// The idle budgets to try: zero, the bound's, fractions of the best order's, and no limit.
+  /// Returns the idle budgets to try: zero, that of the bound, fractions of the best order's, and
+  /// no limit.
   std::vector<Nanos> idle_budgets() const {
     const int parts = is_light() ? 3 : 8;
     std::vector<Nanos> budgets{0, bound_ - min_work_, kAnyIdle};

@@ -74,7 +74,7 @@ class BlockPacking {
     return slots;
   }
 
-  /// Slots of a stage's F (0) or I (1) that have been placed so far.
+  /// Returns the slots of a stage's F (0) or I (1) that have been placed so far.
   std::vector<std::int32_t>& placed(std::int32_t stage, Step step) {
     return slot_of_[static_cast<std::size_t>(stage) * 2 + static_cast<std::size_t>(step)];
   }

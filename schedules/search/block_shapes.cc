@@ -49,7 +49,7 @@ struct FusedRow {
 constexpr std::array<FusedRow, 6> kFusedRows{
     {{1, {4, 2}}, {1, {2, 4}}, {3, {4, 1}}, {3, {1, 4}}, {5, {3, 1}}, {5, {1, 3}}}};
 
-/// The smallest number that is `residue` modulo the period and at least `minimum`.
+/// Returns the smallest number that is `residue` modulo the period and at least `minimum`.
 std::int32_t min_congruent(std::int32_t residue, std::int32_t minimum) {
   return minimum + ((residue - minimum) % kPeriod + kPeriod) % kPeriod;
 }

@@ -35,16 +35,16 @@ BuildingBlock make_v_block(const BlockShape& shape);
 /// passes after each turn delayed by `rests`. A fused backward takes two slots.
 bool repeats(const BuildingBlock& block, bool fused, const std::array<std::int32_t, 3>& rests = {});
 
-/// The micro-batches' blocks merged, six slots apart.
+/// Merges the blocks of all micro-batches, six slots apart.
 Skeleton unroll(const SearchProblem& problem, const BuildingBlock& block);
 
-/// The same with the W, each in the first free slot after its I.
+/// Merges the blocks likewise, and puts each W into the first free slot after its I.
 TokenOrder unroll_and_add_weights(const SearchProblem& problem, const BuildingBlock& block);
 
-/// The shapes of V-Half and V-Min.
+/// Returns the shapes of V-Half and V-Min.
 std::vector<BlockShape> list_published_block_shapes(std::int32_t ranks);
 
-/// All repeatable shapes of the family.
+/// Returns all repeatable shapes of the family.
 std::vector<BlockShape> list_split_block_shapes(std::int32_t ranks);
 std::vector<BlockShape> list_fused_block_shapes(std::int32_t ranks);
 

@@ -44,7 +44,7 @@ class CapLadder {
   bool is_done_ = false;
 };
 
-/// The problem with no rank allowed to hold more than `cap`.
+/// Returns the problem with no rank allowed to hold more than `cap`.
 SearchProblem cap_problem(const SearchProblem& problem, std::int64_t cap);
 
 /// False if the DeadlineTest shows that no order within the caps is shorter than `value`.

@@ -32,7 +32,7 @@ class Decisions {
       earliest = changed;
   }
 
-  /// The first of the ranks that decide next.
+  /// Returns the first of the ranks that decide next.
   std::int32_t earliest() const {
     const auto found = std::min_element(
         earliest_.begin(), earliest_.end(),
@@ -148,7 +148,7 @@ class Dispatcher {
     if (time < decisions_.at(rank)) decisions_.set(rank, time);
   }
 
-  /// The position of a rank's next op with this token in the skeleton.
+  /// Returns the position of a rank's next op with this token in the skeleton.
   std::int32_t turn(std::int32_t rank, Token token) const {
     const std::int32_t row = problem_.stage(rank, token) * kSteps + token % kSteps;
     if (count_[row] == problem_.microbatches) return std::numeric_limits<std::int32_t>::max() / 2;
@@ -169,7 +169,7 @@ class Dispatcher {
     return count;
   }
 
-  /// The most wanted op that is ready now, and the next op that will be ready.
+  /// Returns the most wanted op that is ready now, and the next op that will be ready.
   std::pair<Choice, Choice> choose_next(std::int32_t rank, Nanos now) {
     Choice soon;
     const std::size_t count = sort_candidates(rank);

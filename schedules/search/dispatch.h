@@ -23,7 +23,7 @@ struct DispatchRule {
   std::int32_t window = 0;
 };
 
-/// The `turn` of every F and I of a skeleton.
+/// Returns the `turn` of every F and I of a skeleton.
 std::vector<std::int32_t> turns(const SearchProblem& problem, const Skeleton& skeleton);
 
 /// An order within the caps. An F starts only if one micro-batch could still finish after it, so

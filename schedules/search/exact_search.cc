@@ -88,7 +88,7 @@ class BranchAndBound {
   std::int64_t memory_of(std::int32_t rank, Token token) const {
     return problem_of(token).memory_of(rank, without_whole(token));
   }
-  /// The position of a token's bit in a mask.
+  /// Returns the position of a token's bit in a mask.
   int bit_of(Token token) const {
     return is_whole(token) ? problem_.tokens() + chunk_of(without_whole(token)) : token;
   }

@@ -77,7 +77,7 @@ class FusedPacking {
     for (std::int32_t part = 0; part < width(token); ++part) rank.taken[at(slot + part)] = 0;
   }
 
-  /// The end slots of a stage's F (0) or backward (1) that have been placed so far.
+  /// Returns the end slots of a stage's F (0) or backward (1) that have been placed so far.
   std::vector<std::int32_t>& ends(std::int32_t stage, Step step) {
     return end_of_[static_cast<std::size_t>(stage) * 2 + static_cast<std::size_t>(step)];
   }

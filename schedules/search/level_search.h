@@ -43,13 +43,13 @@ struct LevelProblem {
   std::optional<SearchProblem> split;  ///< if the times of the halves are known
   std::optional<SearchProblem> full;   ///< if full backwards can pay
 
-  /// The problem whose caps define the memory levels.
+  /// Returns the problem whose caps define the memory levels.
   const SearchProblem& any() const { return split ? *split : *full; }
   /// A problem whose bound holds for split and full backwards and for their mixes.
   SearchProblem relaxed() const;
   /// Whether the caps allow one micro-batch.
   bool has_order() const;
-  /// The same problems with these caps.
+  /// Returns the same problems with these caps.
   LevelProblem with_caps(const std::vector<std::int64_t>& caps) const;
 };
 

@@ -10,8 +10,9 @@ namespace {
 constexpr int kShares = 16;       ///< warm-ups between 1F1B's and the longest
 constexpr int kFittingShare = 8;  ///< the share that ends when the first gradient arrives
 
-/// [rank]: a lower bound on the time from the end of its first F to the arrival of its first
-/// gradient, in forwards of the slowest stage up to there, which limits the rate of later F's.
+/// Returns for each rank a lower bound on the time from the end of its first F to the arrival of
+/// its first gradient. The unit is the forward of the slowest stage up to there, which limits the
+/// rate of later F's.
 std::vector<double> forwards_before_gradient(const SearchProblem& problem) {
   std::vector<double> forwards;
   Nanos slowest_forward = 1;

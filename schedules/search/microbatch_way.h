@@ -34,7 +34,7 @@ struct VOp {
   Token token = 0;
 };
 
-/// The same for a V-shaped placement.
+/// Returns the input of an op in a V-shaped placement.
 inline std::optional<VOp> input_of(VOp op, std::size_t ranks) {
   const auto stages = static_cast<std::int32_t>(2 * ranks);
   const auto rank = static_cast<std::int32_t>(op.rank);

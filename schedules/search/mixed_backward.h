@@ -40,7 +40,7 @@ bool full_can_pay(const MixedProblem& problem, std::int32_t stage);
 /// Converts an order of either kind to a mixed one.
 MixedOrder to_mixed(const SearchProblem& problem, const TokenOrder& order);
 
-/// The longest span (or step) of an order; empty if the order deadlocks or breaks a cap.
+/// Returns the longest span (or step) of an order; empty if the order deadlocks or breaks a cap.
 std::optional<Nanos> measure_mixed(const MixedProblem& problem, const MixedOrder& order);
 
 /// Improves an order by joining halves, splitting backwards and moving ops. The result is no longer

@@ -17,7 +17,7 @@ enum class PlacementChoice : std::uint8_t {
   kFree,         ///< any of them
 };
 
-/// The default chunks per rank: 1, 2, 2, 4, 2.
+/// Returns the default number of chunks per rank: 1, 2, 2, 4 and 2 for the choices in their order.
 std::int32_t default_chunks(PlacementChoice choice);
 
 /// Why this number of chunks is refused, in one sentence with the remedy; empty: it is not.

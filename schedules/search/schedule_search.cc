@@ -71,7 +71,7 @@ std::vector<LevelProblem> problems_of(const ScheduleRequest& request, const Sear
   return problems;
 }
 
-/// A lower bound on the work of the busiest rank, for any assignment of the stages.
+/// Returns a lower bound on the work of the busiest rank, for any assignment of the stages.
 Nanos work_lower_bound(const LevelProblem& level) {
   const SearchProblem problem = level.relaxed();
   Nanos sum = 0;

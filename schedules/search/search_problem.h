@@ -85,7 +85,7 @@ SearchProblem search_problem(const ScheduleRequest& request, std::vector<std::in
 /// True for two chunks per rank that lie down the ranks and up again.
 bool is_v_placement(const SearchProblem& problem);
 
-/// A rank's busy time over the whole step.
+/// Returns a rank's busy time over the whole step.
 Nanos sum_work(const SearchProblem& problem, std::int32_t rank);
 
 /// The memory that a rank needs to finish one micro-batch from the F of `chunk` on, while nothing
@@ -106,7 +106,7 @@ bool limits_are_alike(const SearchProblem& problem);
 /// True if a rank's tokens never hold more than its cap.
 bool fits(const SearchProblem& problem, std::int32_t rank, const Token* tokens);
 
-/// The same for all ranks.
+/// True if no rank's tokens ever hold more than its cap.
 bool fits_everywhere(const SearchProblem& problem, const TokenOrder& order);
 
 /// Refuses caps that are too small for one micro-batch, each rank in one sentence with the remedy.

@@ -45,7 +45,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// Empty for files that are not ours, such as step-04.json.
+/// Returns nullopt for files that are not ours, such as step-04.json.
 std::optional<NamedFile> parse_name(const std::string& name) {
   std::string_view rest = name;
   if (!take(rest, "step-")) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<NamedFile> parse_name(const std::string& name) {
   return NamedFile{*step, false, name};
 }
 
-/// All files of checkpoints, the newest first.
+/// Returns all files of checkpoints, the newest first.
 std::vector<NamedFile> list(const std::string& folder) {
   std::vector<NamedFile> files;
   std::error_code failed;
@@ -83,7 +83,7 @@ void sync_folder(const std::string& path) {
   if (failed) throw Error(Fault::kMachine, fmt::format("cannot write {}: {}", path, reason(errno)));
 }
 
-/// The folder that holds this one.
+/// Returns the folder that holds this one.
 std::string parent_of(const std::string& path) {
   fs::path folder(path);
   if (!folder.has_filename()) folder = folder.parent_path();  // "saved/"

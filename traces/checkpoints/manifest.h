@@ -37,7 +37,7 @@ struct CheckpointManifest {
   bool operator==(const CheckpointManifest&) const = default;
 };
 
-/// "step-4.json" and "step-4.part-0".
+/// Return the names of files, such as "step-4.json" and "step-4.part-0".
 std::string manifest_name(std::int32_t step);
 std::string part_name(std::int32_t step, std::size_t part);
 

@@ -48,7 +48,7 @@ bool any_stage_has(const CostTable& costs, const std::optional<std::int64_t> Sta
                      [&](const StageEntry& stage) { return (stage.*value).has_value(); });
 }
 
-/// The mean size of the messages of all stages, for what asks for one size.
+/// Returns the mean size of the messages of all stages, for what asks for one size.
 Bytes mean_message_bytes(const CostTable& costs) {
   double sum = 0;
   for (const StageEntry& stage : costs.stages)

@@ -36,7 +36,7 @@ class Expansion {
     throw Error(fmt::format("{} {}: column {}: {}", flag_, quote(text_), at_ + 1, what));
   }
 
-  /// The next significant letter; nullopt at the end.
+  /// Returns the next significant letter; nullopt at the end.
   std::optional<char> next() {
     while (at_ < text_.size() && kNothing.find(text_[at_]) != kNothing.npos) ++at_;
     if (at_ == text_.size()) return {};

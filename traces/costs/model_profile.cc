@@ -30,7 +30,7 @@ struct Place {
   }
 };
 
-/// The text, or its beginning, for an error.
+/// Returns the text, or its beginning, for an error.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMaxShown = 40;
   return text.size() <= kMaxShown ? fmt::format("'{}'", text)
@@ -43,7 +43,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// The value after `key`, which includes its "=", up to the next comma.
+/// Returns the value after `key`, which includes its "=", up to the next comma.
 std::string_view value_of(std::string_view costs, std::string_view key, const Place& place) {
   const std::size_t at = costs.find(key);
   if (at == costs.npos)

@@ -160,7 +160,7 @@ void expect_complete(const JsonNode& node, const JsonNode& root, const StageDraf
                "must be at least 'forward', which is a part of it");
 }
 
-/// A value of a stage's object or of the root, or its parts.
+/// Returns a value of a stage's object or of the root, or its parts.
 std::optional<JsonNode> find_value(const JsonNode& node, JsonKey key) {
   if (const auto member = node.find(key)) return member;
   const auto parts = node.find("parts");

@@ -25,7 +25,7 @@ struct TimeGrid {
 /// Per column, the instruction that it shows; none where the rank is idle for most of the column.
 using PaintedRow = std::vector<std::optional<InstructionId>>;
 
-/// The instructions of each rank's compute lane, in order.
+/// Returns the instructions of each rank's compute lane, in order.
 std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program);
 
 /// A lane in which a rank's activations are copied out of its memory, or back.

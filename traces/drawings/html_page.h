@@ -7,10 +7,10 @@
 
 namespace bubblescope::traces {
 
-/// page.html, with the placeholders @TITLE@, @STYLE@, @DATA@ and @SCRIPT@.
+/// Returns the file page.html, with the placeholders @TITLE@, @STYLE@, @DATA@ and @SCRIPT@.
 std::string_view html_skeleton();
 
-/// page.css.
+/// Returns the file page.css.
 std::string_view html_style();
 
 /// The parts of the script: the files of scripts in the order of their names, after a line that

@@ -18,7 +18,7 @@ struct Box {
   double height = 0;
 };
 
-/// The text with &, <, > and quotes written as entities.
+/// Returns the text with &, <, > and quotes written as entities.
 std::string escape_xml(std::string_view text);
 
 /// "12.5", "3": two decimals at most, no trailing zeros.

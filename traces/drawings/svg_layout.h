@@ -27,7 +27,7 @@ struct SvgLayout {
   }
   double top(std::int32_t rank) const;
   double middle(std::int32_t rank) const { return top(rank) + height() / 2; }
-  /// The height of a row, without its strips and the gap to the next.
+  /// Returns the height of a row, without its strips and the gap to the next.
   double height() const {
     const double row = pitch - 2 * strip - part_strip * static_cast<double>(part_lanes.size());
     return row > 20 ? row - 4 : row - 1;

@@ -12,7 +12,7 @@ namespace bubblescope::traces {
 /// apostrophe in front.
 std::string csv_string(std::string_view text);
 
-/// The same, but quoted only where necessary.
+/// Does the same as csv_string(), but quotes only where necessary.
 std::string csv_field(std::string_view text);
 
 /// The cells of a line, without its end. A quoted cell may contain commas; its quotes are left out.

@@ -14,7 +14,7 @@ using Sink = std::function<void(std::string_view piece)>;
 /// are names ending in .gz. Throws Error.
 std::string read_file(const std::string& path);
 
-/// The name of an input in messages: "stdin" for "-".
+/// Returns the name of an input in messages: "stdin" for "-".
 std::string name_input(const std::string& path);
 
 /// Throws Error where a text begins as one in UTF-16 does, and says how to convert it.

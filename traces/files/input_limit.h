@@ -37,11 +37,11 @@ class InputLimitScope {
   InputLimit saved_;
 };
 
-/// The maximum size of a stream.
+/// Returns the maximum size of a stream.
 std::size_t max_streamed();
 /// The maximum number of bytes that the first `packed` bytes of a packed file may unpack to.
 std::size_t max_unpacked(std::size_t packed);
-/// The maximum memory for the values of a json text.
+/// Returns the maximum memory for the values of a json text.
 std::size_t max_parsed(std::size_t text);
 
 /// Returns the error text for a larger file: "FILE is larger than 4 GiB; ...".

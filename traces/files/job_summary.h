@@ -31,7 +31,7 @@ struct JobSummary {
   std::vector<WorkerSlowdown> workers;
 };
 
-/// False where the report showed no conclusions (traces/measured/trust.h).
+/// Returns false if the report showed no conclusions (traces/measured/trust.h).
 inline bool is_trusted(const JobSummary& job) { return job.verdict != "none"; }
 
 }  // namespace bubblescope::traces

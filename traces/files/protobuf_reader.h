@@ -24,7 +24,7 @@ class ProtobufReader {
   /// Each returns nullopt where the bytes are damaged or cut short.
   std::optional<ProtobufField> field();
   std::optional<std::uint64_t> varint();
-  /// A message preceded by its length.
+  /// Reads a message preceded by its length.
   std::optional<std::string_view> with_length();
 
  private:

@@ -6,8 +6,8 @@
 
 namespace bubblescope::traces {
 
-/// Quotes a text for a message, cut to 40 bytes, with control characters and what is not UTF-8 as
-/// \x00.
+/// Quotes a text for a message. It is cut to 40 bytes; control characters and bytes that are not
+/// UTF-8 become \x00.
 std::string quote(std::string_view text);
 
 }  // namespace bubblescope::traces

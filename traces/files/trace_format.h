@@ -82,7 +82,7 @@ struct ObservedTrace {
   Remarks remarks;
 };
 
-/// The recorder of an op or an activity.
+/// Returns the recorder of an op or an activity.
 template <class Observed>
 const Recorder& recorder_of(const ObservedTrace& trace, const Observed& observed) {
   return trace.recorders[static_cast<std::size_t>(observed.recorder)];
@@ -110,7 +110,7 @@ struct TraceFormat {
 /// Reads one file; "-" is stdin, gzip is unpacked. `rules` may be null. Throws Error.
 ObservedTrace read_trace(const std::string& path, const NameRules* rules = nullptr);
 
-/// The same for a text already in memory.
+/// Reads a text that is already in memory, likewise.
 ObservedTrace parse_trace(const TraceInput& input);
 
 /// Appends the content of a further file: other ranks of the same pipeline, or another pipeline

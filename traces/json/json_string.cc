@@ -11,7 +11,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// Escapes a letter as "\u202e"; above U+FFFF as two surrogates.
+/// Writes a letter as "\u202e", and one above U+FFFF as two surrogates.
 std::string json_escape(std::string_view letter) {
   const auto code = static_cast<unsigned>(code_point(letter));
   if (code < 0x10000) return fmt::format("\\u{:04x}", code);

@@ -30,7 +30,7 @@ class JsonWriter {
 
   /// The next key, value or bracket begins a new line with this many spaces.
   JsonWriter& line(int indent);
-  /// The same, but for the first item of a list.
+  /// Does the same as line(), but writes nothing before the first item of a list.
   JsonWriter& line_between(int indent) { return follows_ ? line(indent) : *this; }
 
   /// `name` is the program's own: nothing in it needs an escape.
@@ -53,7 +53,7 @@ class JsonWriter {
   /// The shortest form that reads back as the same double: "4" where value() writes "4.0".
   JsonWriter& shortest(double value);
 
-  /// A number with this many digits after its point.
+  /// Writes a number with this many digits after its point.
   JsonWriter& fixed(double value, int digits);
 
   /// Appends a text that is json already.

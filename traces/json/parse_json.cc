@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxNesting = 200;
 
-/// The parser's position as "file:line:column".
+/// Returns the parser's position as "file:line:column".
 std::string place_of(std::string_view text, std::size_t byte, const std::string& file) {
   const std::string_view before = text.substr(0, byte > 0 ? byte - 1 : 0);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -34,8 +34,8 @@ std::string place_of(std::string_view text, std::size_t byte, const std::string&
   return fmt::format("{}:{}:{}", file, line, before.size() - line_begin + 1);
 }
 
-/// The message of nlohmann's parser without its prefix, "[json.exception...] parse error at line 1,
-/// column 2: ".
+/// Returns the message of nlohmann's parser without its prefix, "[json.exception...] parse error at
+/// line 1, column 2: ".
 std::string parser_message(const std::exception& error) {
   std::string_view what = error.what();
   what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
@@ -185,7 +185,7 @@ class ScannedValues final : public JsonVisitor {
   bool all_in_range_ = true;
 };
 
-/// The values of a text that is certainly valid json; empty otherwise.
+/// Returns the values of a text that is certainly valid json; empty otherwise.
 std::optional<Json> scan_values(std::string_view text, const std::string& file) {
   ScannedValues values(text, file);
   if (!scan_json(text, values)) return {};

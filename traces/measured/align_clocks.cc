@@ -31,7 +31,8 @@ struct ClockLead {
   double slack = 0;  ///< of a round trip: the smaller, the more certain the lead
 };
 
-/// The lead that leaves both directions the same smallest gap, if the clocks drift by `drift`.
+/// Returns the lead that leaves both directions the same smallest gap, if the clocks drift by
+/// `drift`.
 ClockLead lead_at(const std::vector<ClockGap>& there, const std::vector<ClockGap>& back,
                   double drift) {
   const auto smallest = [](const std::vector<ClockGap>& gaps, double slope) {

@@ -72,7 +72,7 @@ void add_sentence(std::vector<std::string>& sentences, std::optional<std::string
   if (sentence) sentences.push_back(*std::move(sentence));
 }
 
-/// The sentence with the label of its step before it.
+/// Returns the sentence with the label of its step before it.
 std::optional<std::string> with_label(const std::string& label,
                                       std::optional<std::string> sentence) {
   if (!sentence || label.empty()) return sentence;
@@ -245,7 +245,7 @@ Findings with_times(Findings found, const std::vector<MeasuredStep>& steps,
   return found;
 }
 
-/// Those of ranks that wait for their first input.
+/// Returns the recorders of ranks that wait for their first input.
 std::set<std::int32_t> find_waiting_recorders(const DraftStep& draft, const RankNumbers& numbers) {
   const std::set<std::int32_t> ranks = find_waiting_ranks(draft);
   std::set<std::int32_t> recorders;

@@ -22,7 +22,7 @@
 
 namespace bubblescope::traces {
 
-/// By thread and start, those that contain others first.
+/// Returns the slices sorted by thread and start, each before those that it contains.
 std::vector<OtherSlice> list_outer_first(const OtherSlices& slices);
 
 /// Knows the ops of a trace, to which its other slices are compared.

@@ -79,7 +79,7 @@ class EventReader : public JsonVisitor {
   void end_array() override { places_.pop_back(); }
 
  private:
-  /// The place of a list that begins in `outer` under the current key.
+  /// Returns the place of a list that begins in `outer` under the current key.
   Place list_inside(Place outer) const {
     if (places_.empty()) return Place::kEvents;
     if (outer == Place::kRoot && key_ == "traceEvents") return Place::kEvents;
@@ -93,7 +93,7 @@ class EventReader : public JsonVisitor {
       throw Error(fmt::format("{}: nests more than {} arrays and objects", file_, kMaxNesting));
   }
 
-  /// The place of an object that begins in `outer` under the current key.
+  /// Returns the place of an object that begins in `outer` under the current key.
   Place inside(Place outer) const {
     if (outer == Place::kGroups) return Place::kGroup;
     if (outer == Place::kEvents) return Place::kEvent;

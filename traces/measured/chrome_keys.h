@@ -35,7 +35,7 @@ enum class EventKey : std::uint8_t {
   kSortIndex
 };
 
-/// Programs spell it in many ways.
+/// Programs spell this key in many ways.
 inline bool is_microbatch_key(std::string_view key) {
   return key == "mb_id" || key == "microbatch" || key == "micro_batch" || key == "micro-batch" ||
          key == "microbatch_id" || key == "micro_batch_id";
@@ -47,7 +47,8 @@ inline bool is_replica_key(std::string_view key) {
          key == "replica" || key == "replica_id";
 }
 
-/// The place in a group of tensor-parallel ranks, which run the same ops at the same time.
+/// The key states the place in a group of tensor-parallel ranks, which run the same ops at the same
+/// time.
 inline bool is_tensor_key(std::string_view key) {
   return key == "tp" || key == "tp_rank" || key == "tp_id" || key == "tensor_parallel_rank";
 }

@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The text that names the op of a slice.
+/// Returns the text that names the op of a slice.
 std::string_view text_of(const ChromeSlice& slice) {
   return slice.op.empty() ? slice.name : slice.op;
 }

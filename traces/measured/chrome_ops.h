@@ -11,8 +11,8 @@
 
 namespace bubblescope::traces {
 
-/// The op that a slice states by args.op or its name; or by a word for its kind and its arguments,
-/// as Megatron's `forward` with args.microbatch; nullopt where it states none.
+/// Returns the op that a slice states by args.op or its name; or by a word for its kind and its
+/// arguments, as Megatron's `forward` with args.microbatch; nullopt where it states none.
 std::optional<NamedOp> find_op(const ChromeSlice& slice, NameMatcher& names);
 
 /// The slices that are ops.

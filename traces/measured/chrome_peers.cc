@@ -80,7 +80,7 @@ bool repeat_ops(const std::vector<const ChromeOp*>& ops) {
   return false;
 }
 
-/// From a time to the one next to it, before or after, of `times` in order.
+/// Returns the distance from `wanted` to the nearest of `times`, which are sorted.
 Nanos find_distance(const std::vector<Nanos>& times, Nanos wanted) {
   Nanos distance = std::numeric_limits<Nanos>::max();
   const auto after = std::lower_bound(times.begin(), times.end(), wanted);

@@ -19,7 +19,7 @@ bool have_distinct_ranks(const ProcessRanks& ranks) {
   return are_distinct(ranks, [](const auto& process) { return process.second.rank; });
 }
 
-/// The rank that a name states.
+/// Returns the rank that a name states.
 ProcessRank rank_in(const std::string& name) {
   const std::optional<NamedNumber> found = find_rank_number(name);
   if (!found) return {};

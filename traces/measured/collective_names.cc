@@ -11,7 +11,7 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The letters of a name, in lower case.
+/// Returns the letters of a name, in lower case.
 std::string letters_of(std::string_view name) {
   std::string letters;
   for (const char sign : name)

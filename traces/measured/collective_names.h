@@ -17,11 +17,11 @@ enum class CollectiveKind : std::uint8_t {
   kBroadcast,
 };
 
-/// By the name of a kernel ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)") or of an annotation
-/// ("gloo:all_reduce").
+/// Finds the operation by the name of a kernel ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)") or
+/// of an annotation ("gloo:all_reduce").
 CollectiveKind classify_collective(std::string_view name);
 
-/// "all-reduce"; "other collectives" for kOther.
+/// Returns a name such as "all-reduce"; "other collectives" for kOther.
 std::string_view name_of(CollectiveKind kind);
 
 /// Whether a name says that it is a collective, be its operation known or not.

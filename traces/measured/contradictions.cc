@@ -44,7 +44,7 @@ std::vector<std::vector<HostEvent>> find_host_events(const ChromeEvents& events,
   return threads;
 }
 
-/// The number of events that begin before one with a smaller number.
+/// Returns the number of events that begin before one with a smaller number.
 std::int64_t count_disordered(const std::vector<HostEvent>& events) {
   std::int64_t count = 0;
   const HostEvent* last = nullptr;
@@ -87,7 +87,7 @@ std::int64_t count_half_flows(const ChromeEvents& events) {
                        [](const auto& flow) { return flow.second != (kStart | kEnd); });
 }
 
-/// The outer spans of the chosen host events of every thread.
+/// Returns the outer spans of the chosen host events of every thread.
 std::vector<std::vector<TimeSpan>> find_outer_by_thread(const ChromeEvents& events,
                                                         bool (*is_chosen)(Activity)) {
   std::vector<std::vector<TimeSpan>> threads(events.threads.size());

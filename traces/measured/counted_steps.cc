@@ -58,7 +58,7 @@ CountedSteps count_lane(std::vector<ObservedOp>& ops, const std::vector<std::siz
   return counted;
 }
 
-/// The lanes of every replica.
+/// Returns the lanes of every replica.
 std::map<std::int32_t, Lanes> list_lanes(const std::vector<ObservedOp>& ops,
                                          std::vector<std::size_t> counted) {
   std::stable_sort(counted.begin(), counted.end(), [&](std::size_t left, std::size_t right) {
@@ -72,7 +72,7 @@ std::map<std::int32_t, Lanes> list_lanes(const std::vector<ObservedOp>& ops,
   return replicas;
 }
 
-/// The step of the run that is next to `time`.
+/// Returns the step of the run that is next to `time`.
 std::int64_t find_nearest(const Runs& runs, Nanos time) {
   const auto after = std::lower_bound(runs.begin(), runs.end(), std::pair(time, std::int64_t{0}));
   if (after == runs.begin()) return after->second;

@@ -152,7 +152,7 @@ class DeviceCheck {
           100.0 * static_cast<double>(unusual) / static_cast<double>(all), format_time(longest)));
   }
 
-  /// The use of its device by every op, by the op's class.
+  /// Returns how every op uses its device, grouped by the op's class.
   std::map<std::int64_t, std::vector<OpUse>> collect_uses() const {
     std::vector<OpUse> uses(ops_.size());
     std::optional<Nanos> end;

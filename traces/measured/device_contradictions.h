@@ -62,7 +62,7 @@ std::vector<std::string> find_device_contradictions(DeviceRecording recording,
                                                     const std::vector<TimeSpan>& steps,
                                                     const std::vector<OpSpan>& ops);
 
-/// From the first op of every step to its last.
+/// Returns for every step the span from its first op to its last.
 std::vector<TimeSpan> find_steps(const std::vector<OpSpan>& ops);
 
 /// The spans that lie in no other one; `spans` are sorted by start.

@@ -132,7 +132,7 @@ class QueueBuilder {
     return true;
   }
 
-  /// The last op of a kernel's rank that was launched before it.
+  /// Returns the last op of a kernel's rank that was launched before it.
   std::optional<InstructionId> find_op_before(const Kernel& kernel) const {
     const auto rank = static_cast<std::size_t>(kernel.rank);
     const std::vector<ObservedOp>& lane = observed_.lanes[rank];

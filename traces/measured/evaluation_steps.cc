@@ -16,7 +16,7 @@ constexpr double kEmpty = 0.01;
 /// Those of training take more than this part, and usually twice the time.
 constexpr double kComputing = 0.25;
 
-/// The time of all backwards as a part of the forwards' time; 0 without any forward.
+/// Returns the time of all backwards as a part of the forwards' time; 0 without any forward.
 double measure_backwards(const StepOps& step) {
   Nanos forwards = 0;
   Nanos backwards = 0;

@@ -13,7 +13,7 @@ namespace bubblescope::traces {
 /// Leaves them out where other steps have backwards, and returns how many they were.
 std::size_t remove_evaluations(std::map<StepKey, StepOps>& steps);
 
-/// "2 step(s) left out: ..."
+/// Returns a text such as "2 step(s) left out: ...".
 std::string describe_evaluations(std::size_t count);
 
 }  // namespace bubblescope::traces

@@ -48,7 +48,7 @@ bool has_first(const std::vector<Recorder>& recorders) {
 
 std::string name_in(const std::string& path) { return path.substr(path.find_last_of("/\\") + 1); }
 
-/// The numbers of a name in their order, each with all of the name up to it.
+/// Returns the numbers of a name in their order, each with all of the name up to it.
 std::vector<std::pair<std::string, std::string>> split_numbers(const std::string& name) {
   constexpr const char* kDigits = "0123456789";
   std::vector<std::pair<std::string, std::string>> numbers;
@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, std::string>> split_numbers(const std::string
   return numbers;
 }
 
-/// The text before the n-th number and that number, as in "rank3"; empty without it.
+/// Returns the text before the n-th number and that number, as in "rank3"; empty without it.
 std::string up_to_number(const std::string& name, std::size_t which) {
   const auto numbers = split_numbers(name);
   if (which >= numbers.size()) return {};

@@ -28,7 +28,7 @@ std::map<StepKey, StepOps> group_by_step(std::vector<ObservedOp> ops, const Rank
 /// Steps with fewer were cut off.
 std::size_t find_whole_count(const std::map<StepKey, StepOps>& steps);
 
-/// The steps that are whole, but with another number of micro-batches.
+/// Counts the steps that are whole, but have another number of micro-batches.
 std::size_t count_other_microbatches(const std::map<StepKey, StepOps>& steps);
 
 /// Renumbers the micro-batches of every step from 0, whatever the trace calls them; ops without a

@@ -102,7 +102,7 @@ std::int32_t count_forwards(const std::vector<Gap>& gaps) {
       std::count_if(gaps.begin(), gaps.end(), [](const Gap& gap) { return gap.forward; }));
 }
 
-/// The forwards of the warmup: one less than those before the first backward.
+/// Counts the forwards of the warmup: one less than those before the first backward.
 std::int32_t count_warmup(const std::vector<Gap>& gaps) {
   const auto first =
       std::find_if(gaps.begin(), gaps.end(), [](const Gap& gap) { return gap.backward; });

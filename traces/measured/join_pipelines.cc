@@ -58,7 +58,7 @@ std::vector<Traced> collect_traces(const ObservedTrace& trace) {
   return traced;
 }
 
-/// Forwards of the first step before its first backward.
+/// Counts the forwards of the first step before its first backward.
 std::int64_t count_warmup(const Traced& traced) {
   if (traced.ops.empty()) return 0;
   const std::int64_t step = std::get<0>(traced.ops.begin()->first);

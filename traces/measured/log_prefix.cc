@@ -29,7 +29,7 @@ std::string_view find_enclosed(std::string_view head, char close) {
   return end == head.npos ? std::string_view() : head.substr(1, end - 1);
 }
 
-/// "2025-03-02T10:11:12.123Z", "2025-03-02 10:11:12,123", "10:11:12"
+/// Accepts times such as "2025-03-02T10:11:12.123Z", "2025-03-02 10:11:12,123" and "10:11:12".
 bool is_time(std::string_view text) {
   const auto is_part = [](char letter) {
     return is_digit(letter) || std::string_view("-/:.,+TZ ").find(letter) != std::string_view::npos;
@@ -49,14 +49,14 @@ bool is_level(std::string_view text) {
          text == "DEBUG";
 }
 
-/// "logging.py:96:log_dist", "training:1609"
+/// Accepts texts such as "logging.py:96:log_dist" and "training:1609".
 bool is_source_line(std::string_view text) {
   const std::size_t colon = text.find(':');
   return colon != text.npos && colon > 0 && colon + 1 < text.size() && is_digit(text[colon + 1]) &&
          std::none_of(text.begin(), text.end(), is_blank);
 }
 
-/// "INFO", "INFO:", "INFO:megatron.core.timers:"
+/// Measures a level such as "INFO", "INFO:" or "INFO:megatron.core.timers:".
 std::size_t measure_level(std::string_view head) {
   const std::size_t level = count_front(head, is_word);
   if (!is_level(head.substr(0, level))) return 0;

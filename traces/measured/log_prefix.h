@@ -21,7 +21,7 @@ struct LogPrefix {
 /// Reads what stands before the message of a line.
 LogPrefix read_prefix(std::string_view head);
 
-/// The text without the escape sequences that colour a terminal.
+/// Returns the text without the escape sequences that colour a terminal.
 std::string remove_colours(std::string_view text);
 
 }  // namespace bubblescope::traces

@@ -13,7 +13,8 @@ struct TimedName {
   Nanos time = 0;
 };
 
-/// The three that take the longest, in this order: "'dw' (48), 'loss' (4), 'adam' (4), others".
+/// Lists the three that take the longest, in this order: "'dw' (48), 'loss' (4), 'adam' (4),
+/// others".
 std::string list_longest(std::vector<TimedName> names);
 
 }  // namespace bubblescope::traces

@@ -45,7 +45,7 @@ class Steps {
   Nanos length_ = 0;
 };
 
-/// Data that is loaded outside of the ops, but within their step.
+/// Finds data that is loaded outside of the ops, but within their step.
 std::optional<LostTime> find_loading(const ChromeEvents& events, const std::vector<ObservedOp>& ops,
                                      const Steps& steps, const std::string& file) {
   std::vector<TimeSpan> spans;

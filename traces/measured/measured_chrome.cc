@@ -211,7 +211,7 @@ class Reader {
     trace_.activities.push_back(std::move(activity));
   }
 
-  /// The activity of a slice that states its rank and its step.
+  /// Returns the activity of a slice that states its rank and its step.
   ObservedActivity activity_of(const OtherSlice& slice) {
     const SliceNumbers& numbers = events_.other_slices.numbers_of(slice);
     return {.name = events_.other_slices.name_of(slice),

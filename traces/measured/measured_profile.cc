@@ -65,7 +65,7 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
   return remarks;
 }
 
-/// The trace of the rank, with messages and activities besides its ops.
+/// Returns the trace of the rank, with messages and activities besides its ops.
 ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
   if (found.ops.empty()) refuse_profile(profile.events, profile.activity, profile.file);
   ObservedTrace trace;

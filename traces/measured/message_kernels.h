@@ -27,7 +27,8 @@ struct MessageKernel {
 /// its thread since the kernel before.
 std::vector<MessageKernel> find_message_kernels(const ChromeEvents& events);
 
-/// The only kernel that was launched within a range of the host; nullopt for none or several.
+/// Returns the only kernel that was launched within a range of the host; nullopt for none or
+/// several.
 std::optional<MessageKernel> find_only_kernel(const std::vector<MessageKernel>& kernels,
                                               const TimeSpan& range);
 

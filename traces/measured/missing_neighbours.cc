@@ -34,7 +34,7 @@ class Neighbours {
     }
   }
 
-  /// The neighbours with the longest delay for the ops between them.
+  /// Returns the neighbours with the longest delay for the ops between them.
   std::optional<std::string> describe_longest() {
     std::optional<std::string> text;
     double longest = kLong;

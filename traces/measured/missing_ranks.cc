@@ -46,7 +46,7 @@ struct Known {
   bool is_pipeline = false;
 };
 
-/// The ranks of every replica that files state; of replica -1 where they state none.
+/// Returns the ranks of every replica that files state; of replica -1 where they state none.
 std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
   const std::vector<std::int32_t> replica = find_replicas(trace);
   std::map<std::int32_t, Known> all;
@@ -63,12 +63,12 @@ std::map<std::int32_t, Known> find_known_ranks(const ObservedTrace& trace) {
   return all;
 }
 
-/// "2 of the 4 ranks of the job have no trace"
+/// Returns a text such as "2 of the 4 ranks of the job have no trace".
 std::string describe_untraced(std::int64_t untraced, const std::string& all) {
   return fmt::format("{} of the {} {} no trace", untraced, all, untraced == 1 ? "has" : "have");
 }
 
-/// "2 of the 4 ranks of the job have no trace: 1, 3"
+/// Returns a text such as "2 of the 4 ranks of the job have no trace: 1, 3".
 std::string describe_untraced(const NumberRanges& untraced, const std::string& all) {
   return fmt::format("{}: {}", describe_untraced(untraced.count(), all), untraced.text());
 }

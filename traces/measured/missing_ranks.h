@@ -48,7 +48,7 @@ std::string describe_report_of_some(const std::string& missing);
 /// Adds why there is no report on the others.
 std::string describe_refusal_of_some(const std::string& missing, const std::string& why);
 
-/// "the trace of rank 2 is missing"
+/// Returns a text such as "the trace of rank 2 is missing".
 std::string describe_stand_ins(const std::vector<std::int32_t>& ranks);
 
 }  // namespace bubblescope::traces

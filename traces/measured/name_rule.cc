@@ -62,7 +62,7 @@ std::size_t RuleParser::expect_group(const JsonNode& node, std::size_t group) co
   return group;
 }
 
-/// "args.micro-batch", "args.mb-1"
+/// Parses a source such as "args.micro-batch" or "args.mb-1".
 NumberSource RuleParser::parse_argument(const JsonNode& node) {
   std::string_view name = std::string_view(node.text()).substr(kArgument.size());
   NumberSource source;

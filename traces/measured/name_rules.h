@@ -65,7 +65,7 @@ class NameRules {
   /// where the rule finds a text that is not a number, or a number that no op has.
   std::optional<NameMeaning> find(const RuledSlice& slice) const;
 
-  /// The same for a name alone, by the rules that need no more.
+  /// Finds the meaning of a name alone, by those rules that need nothing else.
   std::optional<NameMeaning> find(std::string_view name) const;
 
   /// The arguments that rules use.

@@ -37,14 +37,14 @@ class NsysProcess {
   std::optional<TimeSpan> find_work(const TimeSpan& range, LaunchedBy by = LaunchedBy::kAll,
                                     std::int64_t thread = 0) const;
 
-  /// The first launch within `range` by a thread other than `thread`.
+  /// Returns the first launch within `range` by a thread other than `thread`.
   std::optional<Nanos> first_launch_by_others(const TimeSpan& range, std::int64_t thread) const;
 
   /// The launches and kernels of the process.
   DeviceRecording record() const;
 
  private:
-  /// The extent of the activities within `range` that is_chosen(launch, activity).
+  /// Returns the extent of the activities within `range` that is_chosen(launch, activity).
   template <class IsChosen>
   std::optional<TimeSpan> find_extent(const TimeSpan& range, IsChosen is_chosen) const;
 

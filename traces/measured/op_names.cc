@@ -113,7 +113,7 @@ std::optional<std::array<std::int32_t, 3>> three_numbers(std::string_view text) 
   return numbers;
 }
 
-/// "F3.1.0", the micro-batch, chunk and slice.
+/// Reads a name such as "F3.1.0": micro-batch, chunk and slice.
 std::optional<NamedOp> zero_bubble(std::string_view name) {
   for (const Word& letter : kLetters) {
     if (!name.starts_with(letter.name)) continue;
@@ -132,7 +132,7 @@ std::optional<NamedOp> zero_bubble(std::string_view name) {
   return {};
 }
 
-/// "PP:0F3, op_id = 11" without what emit_nvtx appended.
+/// Removes what emit_nvtx appended, as in "PP:0F3, op_id = 11".
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.find(", ")); }
 
 /// Returns the kind of op that a method or an instruction of DeepSpeed's pipeline engine runs.

@@ -27,7 +27,7 @@ constexpr const char* kHintOfNumbered =
 
 bool is_forward(const ObservedOp* op) { return op->op.kind == OpKind::kForward; }
 
-/// The ops of the first step.
+/// Returns the ops of the first step.
 OpsInOrder first_step_of(const OpsInOrder& ops) {
   OpsInOrder first;
   for (const ObservedOp* op : ops)
@@ -119,7 +119,7 @@ bool are_two_apart(std::vector<std::int32_t> warmups, std::int32_t max_warmup) {
   return true;
 }
 
-/// The first of the steps with the most ops, which is not cut.
+/// Returns the first of the steps with the most ops, which is not cut.
 std::optional<StepKey> find_fullest_step(const ObservedTrace& trace) {
   std::map<StepKey, std::size_t> counts;
   for (const ObservedOp& observed : trace.ops)

@@ -23,7 +23,7 @@
 
 namespace bubblescope::traces {
 
-/// The forwards before the first backward in the first step of a rank's compute ops.
+/// Counts the forwards before the first backward in the first step of a rank's compute ops.
 std::int32_t count_warmup(const OpsInOrder& ops);
 
 /// The compute ops of every rank, by start.

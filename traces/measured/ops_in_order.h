@@ -12,7 +12,7 @@ using OpsInOrder = std::vector<const ObservedOp*>;
 
 void sort_by_start(OpsInOrder& ops);
 
-/// [recorder]: its compute ops, by start.
+/// Returns for each recorder its compute ops, sorted by start.
 std::vector<OpsInOrder> computes_by_recorder(const ObservedTrace& trace);
 
 }  // namespace bubblescope::traces

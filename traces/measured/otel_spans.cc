@@ -37,7 +37,7 @@ constexpr const char* kStepSpan = "megatron.train_step";
 
 using Attributes = std::map<std::string, std::int64_t>;
 
-/// The integer attributes of a resource or a span.
+/// Returns the integer attributes of a resource or a span.
 Attributes attributes_of(const JsonNode& owner) {
   Attributes found;
   const auto list = owner.find("attributes");
@@ -111,7 +111,8 @@ class SpanReader {
   }
 
  private:
-  /// One object per line, or a whole file with one that has line breaks.
+  /// Finds the end of the next object: a line holds one object, or the whole file is one object
+  /// with line breaks.
   std::size_t object_end() const {
     const std::size_t end = std::min(text_.find('\n'), text_.size());
     const bool is_line = strip(text_.substr(0, end)).ends_with("]}");

@@ -16,7 +16,7 @@ constexpr Nanos kMaxWake = 100'000;
 
 bool starts_before(const ProfiledEvent& event, Nanos time) { return event.start < time; }
 
-/// The start of the first event in [from, before).
+/// Returns the start of the first event in [from, before).
 std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos from,
                                  Nanos before) {
   const auto found = std::lower_bound(events.begin(), events.end(), from, starts_before);
@@ -24,7 +24,7 @@ std::optional<Nanos> first_start(const std::vector<ProfiledEvent>& events, Nanos
   return found->start;
 }
 
-/// The stream with the most time of kernels; nullopt without any.
+/// Returns the stream with the most time of kernels; nullopt without any.
 std::optional<std::uint32_t> find_computing_stream(const std::vector<ProfiledEvent>& events) {
   std::map<std::uint32_t, Nanos> times;
   for (const ProfiledEvent& event : events)
@@ -35,7 +35,7 @@ std::optional<std::uint32_t> find_computing_stream(const std::vector<ProfiledEve
   return busiest == times.end() ? std::nullopt : std::optional(busiest->first);
 }
 
-/// From the first to the last event that is chosen.
+/// Returns the span from the first to the last event that is chosen.
 template <class IsChosen>
 std::optional<TimeSpan> span_of(const std::vector<ProfiledEvent>& events, IsChosen is_chosen) {
   std::optional<TimeSpan> span;

@@ -49,7 +49,7 @@ class ProfileActivity {
   /// while they wait.
   std::optional<TimeSpan> find_message_kernels(const TimeSpan& range) const;
 
-  /// The time of all kernels that any thread launched within `range`, added up.
+  /// Returns the time of all kernels that any thread launched within `range`, added up.
   Nanos sum_kernels(const TimeSpan& range) const;
 
   /// The computation within a range of a thread: from the end of the receive that it waited for to

@@ -111,7 +111,7 @@ std::vector<TimedOp> observe_slice(const NamedSlice& named, bool has_weight_grad
   return {{observe_op(*named.op, named.slice, has_weight_grads, profile), named.slice.start}};
 }
 
-/// The waiting between an op and the one before it on its thread, which ended at `free_from`.
+/// Returns the wait between an op and the one before it on its thread, which ended at `free_from`.
 TimeSpan find_waiting_before(const ChromeSlice& slice, std::optional<Nanos> free_from,
                              const ProfiledRank& profile) {
   std::optional<Nanos> from = profile.marks.start_before(slice.start);

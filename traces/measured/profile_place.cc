@@ -18,7 +18,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in lower case, separated by blanks.
+/// Returns the words of "mesh_pp" or "TENSOR_MODEL_PARALLEL_GROUP", in lower case, separated by
+/// blanks.
 std::string words_of(const std::string& description) {
   std::string words = " ";
   for (const char letter : description)
@@ -64,7 +65,7 @@ const ProcessGroup* choose_data_group(const std::vector<const ProcessGroup*>& gr
   return groups.empty() ? nullptr : groups.front();
 }
 
-/// The ranks of "[0, 1, 2]"; empty for a list that was cut ("[0, 1, ...]").
+/// Returns the ranks of "[0, 1, 2]"; empty for a list that was cut ("[0, 1, ...]").
 std::vector<std::int64_t> parse_ranks(std::string_view text) {
   std::vector<std::int64_t> ranks;
   if (!text.starts_with('[') || !text.ends_with(']')) return {};
@@ -111,7 +112,7 @@ void expect_peers_in(const ProcessGroup& pipeline, const ChromeEvents& events, s
   }
 }
 
-/// The ranks of the job that exchange messages with the profile's.
+/// Returns the ranks of the job that exchange messages with the profile's.
 std::set<std::int64_t> find_partners(const ChromeEvents& events) {
   std::set<std::int64_t> partners;
   for (const auto& [text, places] : events.peers) {

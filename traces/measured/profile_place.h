@@ -32,7 +32,7 @@ struct ProfilePlace {
 /// group. `file` is the name for messages.
 ProfilePlace locate_in_job(const ChromeEvents& events, const std::string& file);
 
-/// The recorder of a profile in this place.
+/// Returns the recorder of a profile in this place.
 Recorder make_recorder(const ProfilePlace& place, const std::string& host, const std::string& file);
 
 }  // namespace bubblescope::traces

@@ -42,7 +42,7 @@ std::optional<Activity> classify_annotation(std::string_view name) {
   return {};
 }
 
-/// The letters of a text in lower case, and a blank for everything else.
+/// Returns the letters of a text in lower case, and a blank for everything else.
 std::string words_of(std::string_view text) {
   std::string words = " ";
   for (const char sign : text)

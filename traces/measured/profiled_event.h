@@ -58,13 +58,13 @@ struct ProfiledEvent {
 /// Classifies an event; nullopt where it does not matter to a pipeline.
 std::optional<Activity> classify_activity(std::string_view category, std::string_view name);
 
-/// By the description of a process group ("mesh_tp", "DATA_PARALLEL_GROUP_WITH_CP").
+/// Decides by the description of a process group ("mesh_tp", "DATA_PARALLEL_GROUP_WITH_CP").
 CollectiveGroup classify_group(std::string_view description);
 
 /// Whether data is loaded, as PyTorch or the training script names it.
 bool loads_data(Activity activity);
 
-/// Whether a kernel, a copy or a collective of a device.
+/// Whether the activity is a kernel, a copy or a collective of a device.
 bool is_on_device(Activity activity);
 
 }  // namespace bubblescope::traces

@@ -31,7 +31,7 @@ std::optional<std::string> describe_large_shift(const ReplicaClocks& clocks,
 /// Shifts the clock of every rank by its replica's correction, in all ops that it recorded.
 DraftSteps set_clocks(DraftSteps drafts, const ReplicaClocks& clocks);
 
-/// The same in all activities.
+/// Shifts the clocks likewise in all activities.
 std::vector<ObservedActivity> set_clocks(std::vector<ObservedActivity> activities,
                                          const ReplicaClocks& clocks, const RankNumbers& numbers);
 

@@ -38,8 +38,8 @@ bool differ_within(const std::vector<std::int32_t>& replicas,
   return true;
 }
 
-/// The ranks that recorders state; kNone where one states none, and for numbers of processes beside
-/// stages, which order ranks better.
+/// Returns the ranks that recorders state, and kNone where one states none. If the numbers are
+/// those of processes and stages are known, all are kNone: stages order ranks better.
 std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
   const std::vector<std::int32_t> stages = find_first_stages(trace);
   if (are_of_processes(trace.recorders) && has_all(stages) &&
@@ -50,7 +50,8 @@ std::vector<std::int32_t> find_stated_ranks(const ObservedTrace& trace) {
   return ranks;
 }
 
-/// Numbers without gaps. Stages place all traces if only some of them state their rank.
+/// Numbers ranks without gaps. If only some traces state their rank, all are placed by their
+/// stages.
 RankNumbers number_without_gaps(const std::vector<std::int32_t>& stated,
                                 const std::vector<std::int32_t>& first_stage,
                                 const std::vector<std::int32_t>& replicas) {

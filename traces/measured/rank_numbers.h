@@ -29,7 +29,7 @@ bool state_ranks(const std::vector<Recorder>& recorders);
 /// Whether every compute op states its stage.
 bool state_stages(const ObservedTrace& trace);
 
-/// [recorder]: the replica of its ops; 0 without any.
+/// Returns for each recorder the replica of its ops; 0 without any.
 std::vector<std::int32_t> find_replicas(const ObservedTrace& trace);
 
 /// [rank]: the stages that it runs.

@@ -42,7 +42,7 @@ struct ReadEvent {
     duration.reset();
   }
 
-  /// The number that identifies an event of this activity.
+  /// Returns the number that identifies an event of this activity.
   std::int64_t number_of(Activity activity) const;
 };
 

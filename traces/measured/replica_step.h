@@ -63,7 +63,7 @@ class ReplicaStep {
   /// The time in collectives outside the ops, on the rank where it is longest.
   Nanos time_in_collectives() const;
 
-  /// The time in collectives before the ops, likewise.
+  /// Returns the time in collectives before the ops, on the rank where it is longest.
   Nanos time_in_collectives_before() const;
 
  private:

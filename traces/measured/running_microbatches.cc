@@ -118,7 +118,7 @@ Numbers find_common_pauses(const std::vector<OpsInOrder>& recorders) {
   return common;
 }
 
-/// The number of micro-batches of every step.
+/// Returns the number of micro-batches of every step.
 std::vector<std::int64_t> count_microbatches(const Numbers& all, const Numbers& starts) {
   std::vector<std::int64_t> counts;
   for (auto start = starts.begin(); start != starts.end(); ++start) {
@@ -129,7 +129,7 @@ std::vector<std::int64_t> count_microbatches(const Numbers& all, const Numbers& 
   return counts;
 }
 
-/// The same, counting numbers that no rank ran.
+/// Returns the number of micro-batches of every step, counting numbers that no rank ran.
 std::vector<std::int64_t> measure_steps(const Numbers& all, const Numbers& starts) {
   std::vector<std::int64_t> sizes;
   for (auto start = starts.begin(); start != starts.end(); ++start) {

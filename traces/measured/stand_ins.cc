@@ -56,7 +56,7 @@ class StandIns {
     return nearest;
   }
 
-  /// The op of the next stage in this direction that was recorded with the micro-batch.
+  /// Returns the op of the next stage in this direction that was recorded with the micro-batch.
   const ObservedOp* find_next(Op op, std::int32_t direction) const {
     for (op.stage += direction; op.stage >= 0 && op.stage < end_; op.stage += direction)
       if (const auto found = by_op_.find(key_of(op)); found != by_op_.end()) return found->second;
@@ -80,7 +80,8 @@ class StandIns {
     return made;
   }
 
-  /// The order of ops at one time: forwards along the stages, then backwards against them.
+  /// Returns a key that orders ops at one time: forwards along the stages, then backwards against
+  /// them.
   std::int32_t order_of(const Op& op) const {
     const std::int32_t back = 2 * (2 * end_ - op.stage);
     if (op.kind == OpKind::kForward) return 2 * op.stage;

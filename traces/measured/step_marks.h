@@ -23,7 +23,7 @@ class StepMarks {
   /// When the last step that begins before `time` does; nullopt if none does.
   std::optional<Nanos> start_before(Nanos time) const;
 
-  /// The number of the step that contains `time`; nullopt outside all steps.
+  /// Returns the number of the step that contains `time`; nullopt outside all steps.
   std::optional<std::int64_t> step_at(Nanos time) const;
 
  private:

@@ -186,7 +186,7 @@ bool contradict_order(const std::vector<ObservedOp>& ops, const std::vector<Lane
 
 std::optional<LaneSteps> count_between_flights(const std::vector<ObservedOp>& ops,
                                                const LaneOps& lane) {
-  // [op]: the change in the number of micro-batches in flight before it.
+  // Each entry is the change in the number of micro-batches in flight before the op with its index.
   std::vector<std::int64_t> change(lane.size() + 1, 0);
   std::map<Pass, std::pair<std::size_t, bool>> last_ops;  // of each pass, and if it is a forward
   std::set<OpOfPass> all;

@@ -77,7 +77,8 @@ bool marks_steps(const std::string& name) {
   return parse_step_mark(name) || parse_step_mark(name + " 0");
 }
 
-/// Slices that state a step and last over the ops of others: "async_save" on a thread of its own.
+/// Describes slices that state a step and last over the ops of others, such as "async_save" on a
+/// thread of its own.
 std::optional<std::string> describe_beside_steps(const std::map<std::string, TimedName>& names) {
   if (names.empty()) return {};
   std::vector<TimedName> named;

@@ -41,7 +41,7 @@ bool may_share_clock(const ObservedTrace& trace) {
 /// The number of compute ops by step.
 using OpsOfSteps = std::map<std::int64_t, std::size_t>;
 
-/// [recorder]
+/// Counts for each recorder the ops of its steps.
 std::vector<OpsOfSteps> count_ops(const ObservedTrace& trace) {
   std::vector<OpsOfSteps> counts(trace.recorders.size());
   for (const ObservedOp& observed : trace.ops)

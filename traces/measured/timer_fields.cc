@@ -22,7 +22,7 @@ bool is_name(char letter) {
          std::string_view("-_/.+").find(letter) != std::string_view::npos;
 }
 
-/// The name before a colon, and what stands before it.
+/// Splits the text before a colon into the name and what precedes it.
 std::optional<TimerField> split_name(std::string_view before) {
   TimerField field;
   before = before.substr(0, before.find_last_not_of(" \t") + 1);

@@ -19,24 +19,24 @@ struct TimerField {
   bool has_dots = false;   ///< as Megatron-LM writes after all names but long ones
 };
 
-/// "forward-compute ......: (310.02, 402.11)", anywhere in the line.
+/// Finds "forward-compute ......: (310.02, 402.11)", anywhere in the line.
 std::optional<TimerField> find_range_field(std::string_view line);
 
-/// "forward-compute ......: 402.11", at the end of the line.
+/// Finds "forward-compute ......: 402.11", at the end of the line.
 std::optional<TimerField> find_number_field(std::string_view line);
 
 /// "forward-compute:", which the times of ranks follow.
 std::optional<TimerField> find_name_field(std::string_view line);
 
-/// "rank  3: 402.11"
+/// Finds "rank  3: 402.11".
 std::optional<TimerField> find_rank_field(std::string_view line);
 
 /// "forward-compute ......: (310.02, 4": a timer whose value is lost, or is not a number. `value`
 /// is the first word behind the name.
 std::optional<TimerField> find_cut_field(std::string_view line);
 
-/// The number that follows a word: 20 of "iteration  20/ 100 |" and "steps: 20 loss"; nullopt
-/// without any.
+/// Returns the number that follows a word: 20 of "iteration  20/ 100 |" and "steps: 20 loss";
+/// nullopt without any.
 std::optional<std::int64_t> find_count(std::string_view text, std::string_view word);
 
 /// Where a line begins that counts iterations: "iteration  20/ 100 |"; nullopt elsewhere.

@@ -56,7 +56,7 @@ std::string describe_no_time(std::string_view text, std::string_view unit = "mil
   return fmt::format("{} is not a time in {}", quote(strip(text)), unit);
 }
 
-/// The text before the first space, or before the mark between two fields.
+/// Returns the text before the first space, or before the mark between two fields.
 std::string_view first_word(std::string_view text) {
   text = strip(text);
   return text.substr(0, text.find_first_of(" |\t"));

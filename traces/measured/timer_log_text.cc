@@ -39,7 +39,7 @@ std::vector<std::int32_t> collect_ranks(const Timers& timers) {
 
 std::string time_text(std::optional<double> ms) { return ms ? fmt::format("{:.2f} ms", *ms) : "-"; }
 
-/// One line: a name and columns to its right.
+/// Returns one line: a name and columns to its right.
 std::string write_row(std::string_view name, std::size_t width,
                       const std::vector<std::string>& columns) {
   std::string row = fmt::format("{:<{}}", name, width);
@@ -196,7 +196,8 @@ std::string describe_runs(const TimerLog& log) {
       log.run == log.runs ? "" : " with timers that can be read");
 }
 
-/// "2 further lines have numbers that cannot be read; what they belong to is left out"
+/// Returns a text such as "2 further lines have numbers that cannot be read; what they belong to is
+/// left out".
 std::string describe_further_unread(std::size_t lines) {
   return fmt::format("{} {} that cannot be read; what {} to is left out",
                      counted(static_cast<std::int64_t>(lines), "further line"),

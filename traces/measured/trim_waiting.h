@@ -35,7 +35,8 @@ struct EarlyOp {
 std::optional<EarlyOp> find_earliest_op(const Program& program, const Timeline& timeline,
                                         const std::vector<bool>& counts);
 
-/// "1F2 on rank 1 begins 5 ms before its input 0F2 on rank 0 has ended: clocks differ, ...".
+/// Returns a text such as "1F2 on rank 1 begins 5 ms before its input 0F2 on rank 0 has ended:
+/// clocks differ, ...".
 std::string describe_early_op(const EarlyOp& early, const Program& program);
 
 }  // namespace bubblescope::traces

@@ -50,7 +50,7 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence);
 /// mean; nullopt under 5 %.
 std::optional<std::string> doubt_whole_replay(Nanos measured, Nanos replayed);
 
-/// "good", "limited", "none".
+/// Returns "good", "limited" or "none".
 std::string_view to_string(Verdict verdict);
 
 /// Writes the member above.

@@ -219,7 +219,7 @@ std::vector<const ProfiledEvent*> without_loading_around_ops(
   return events;
 }
 
-/// The events that matter to ops, in order of time.
+/// Returns the events that matter to ops, in order of time.
 std::vector<const ProfiledEvent*> sort_events(const ChromeEvents& events) {
   std::vector<const ProfiledEvent*> sorted;
   for (const ProfiledEvent& event : events.profiled)

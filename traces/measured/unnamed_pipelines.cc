@@ -88,7 +88,7 @@ bool may_be_pipeline(const Ranks& ranks, const Parts& parts) {
   return true;
 }
 
-/// The only group of a rank that may be its pipeline; empty without one.
+/// Returns the only group of a rank that may be its pipeline; empty unless there is exactly one.
 Ranks choose_group(const Recorder& recorder, const Parts& parts) {
   std::set<Ranks> possible;
   for (Ranks ranks : recorder.groups) {

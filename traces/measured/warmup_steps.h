@@ -10,7 +10,7 @@
 
 namespace bubblescope::traces {
 
-/// The makespan of the slowest replica, by the number of the step.
+/// Returns the makespan of the slowest replica, by the number of the step.
 std::map<std::int64_t, Nanos> collect_makespans(const std::vector<MeasuredStep>& steps);
 
 /// Leaves out the first steps as long as each takes over 1.5 times as long as the median one, if

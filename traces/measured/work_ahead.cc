@@ -25,7 +25,7 @@ using Group = std::pair<std::int32_t, std::int32_t>;
 /// ops begin.
 using Ends = std::map<std::int64_t, Nanos>;
 
-/// [recorder]: the number of its file.
+/// Returns for each recorder the number of its file.
 std::vector<std::int32_t> number_files(const ObservedTrace& trace) {
   std::map<std::string, std::int32_t> numbers;
   std::vector<std::int32_t> files;

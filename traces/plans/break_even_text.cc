@@ -19,7 +19,7 @@ Nanos round_value(const BreakEven& found) {
   return rounded == found.now ? found.at : rounded;
 }
 
-/// The field of a parameter: `total_w` of "total-w".
+/// Returns the field of a parameter: `total_w` for "total-w".
 std::string field_of(std::string parameter) {
   std::replace(parameter.begin(), parameter.end(), '-', '_');
   return '`' + parameter + '`';

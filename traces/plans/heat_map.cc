@@ -63,7 +63,7 @@ struct HeatMap {
     const auto found = best.find({row, column});
     return found == best.end() ? nullptr : found->second;
   }
-  /// 0 for the best plan of all, 1 for a plan that is twice as slow.
+  /// Returns 0 for the best plan of all, and 1 for a plan that takes twice its time.
   double slowdown(const Plan& plan) const { return plan.nanos_per_sample() / fastest - 1; }
   std::string letter(const Plan& plan) const {
     const auto found = std::find(schedules.begin(), schedules.end(), plan.configuration.schedule);
@@ -116,13 +116,13 @@ HeatMap map_of(const std::vector<Plan>& ranked, std::size_t rows, std::size_t co
   return map;
 }
 
-/// From white (as fast as the best) to a deep red (the slowest of the map).
+/// Returns a colour between white (as fast as the best) and a deep red (the slowest of the map).
 Rgb choose_heat_colour(double slowdown, double worst) {
   constexpr Rgb kSlowestColour{178, 24, 43};
   return lighten(kSlowestColour, worst > 0 ? 1 - slowdown / worst : 1);
 }
 
-/// The same in the 216-colour cube of terminals.
+/// Returns the same colour in the 216-colour cube of terminals.
 int choose_terminal_colour(double slowdown, double worst) {
   const auto level = [](std::uint8_t value) { return (value + 25) / 51; };
   const Rgb colour = choose_heat_colour(slowdown, worst);

@@ -92,6 +92,7 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
 /// Writes one plan as an object: {"schedule":"zb-h2","pp":4,...}.
 void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors);
 
+/// Writes
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
 std::string write_plan_json(const PlanTable& table);
 

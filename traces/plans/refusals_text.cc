@@ -15,7 +15,8 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1 full".
+/// Returns the part of a configuration that differs from the defaults: "pp 8 tp 4 dp 2 m 32 mbs 1
+/// full".
 std::string describe_differences(const Configuration& which) {
   std::string text = fmt::format("pp {}", which.shape.ranks);
   const auto add = [&](const char* what, std::int32_t value) {

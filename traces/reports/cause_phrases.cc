@@ -32,14 +32,14 @@ std::string name_workers(const std::vector<Worker>& workers, bool has_replicas, 
   return names + " and " + counted(static_cast<std::int64_t>(others), "other rank");
 }
 
-/// "replica 1", "replicas 1 and 3".
+/// Returns a text such as "replica 1" or "replicas 1 and 3".
 std::string name_replicas(const std::set<std::int32_t>& replicas) {
   std::vector<std::string> numbers;
   for (const std::int32_t replica : replicas) numbers.push_back(std::to_string(replica));
   return fmt::format("replica{} {}", replicas.size() > 1 ? "s" : "", list_words(numbers));
 }
 
-/// "in 3 of 8 steps".
+/// Returns a text such as "in 3 of 8 steps".
 std::string among_steps(std::int64_t steps, const Cause& cause) {
   return fmt::format("in {} of {}", steps, counted(cause.all_steps, "step"));
 }
@@ -99,7 +99,7 @@ CausePhrases phrase(const UnequalMicrobatches& unequal, const Cause&) {
           "with the same work in equal micro-batches"};
 }
 
-/// "messages from rank 1 to rank 2 of replica 0".
+/// Returns a text such as "messages from rank 1 to rank 2 of replica 0".
 std::string name_link(const SlowLink& link) {
   const std::string ranks =
       link.both_ways ? fmt::format("between ranks {} and {}", std::min(link.from, link.to),

@@ -20,7 +20,7 @@
 
 namespace bubblescope::traces {
 
-/// "stage"
+/// Returns the kind's word in files, such as "stage".
 std::string_view cause_code(CauseKind kind);
 
 /// Writes the array, and what they save together. `step` is the mean time of the whole steps.

@@ -63,7 +63,7 @@ void write_rows(JsonWriter& json, const std::vector<IterationRow>& rows) {
   json.end_array();
 }
 
-/// The mean time per step of each kind of work outside the pipeline, the longest first.
+/// Returns the mean time per step of each kind of work outside the pipeline, the longest first.
 std::vector<std::pair<std::string, Nanos>> mean_outside(const std::vector<WholeStep>& steps) {
   std::map<std::string, Nanos> sums;
   for (const WholeStep& step : steps)

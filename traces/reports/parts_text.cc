@@ -18,7 +18,8 @@ using PartWait = std::pair<std::string, Nanos>;
 
 constexpr std::size_t kShown = 6;
 
-/// ": B.combine 18 ms, F.dispatch 100 us"; the longest first, without those that take no time.
+/// Returns a text such as ": B.combine 18 ms, F.dispatch 100 us", the longest wait first, without
+/// those that take no time.
 std::string list_waits(std::vector<PartWait> waits) {
   std::stable_sort(waits.begin(), waits.end(), [](const PartWait& left, const PartWait& right) {
     return left.second > right.second;

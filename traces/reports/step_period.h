@@ -18,7 +18,7 @@ struct StepPeriod {
   std::optional<double> idle = {};  ///< the part of the period in which a rank runs no op, if known
 };
 
-/// The period of steps that follow each other in the recording; empty without any two.
+/// Returns the period of steps that follow each other in the recording; empty if no two do.
 std::optional<StepPeriod> measure_step_period(const std::vector<MeasuredStep>& steps);
 
 /// Whether steps overlap by more than clocks and rounding explain.

@@ -78,7 +78,7 @@ class RankTable {
   }
 
  private:
-  /// The total idle time of the causes with these headings, as one column.
+  /// Returns the total idle time of the causes with these headings, as one column.
   TableColumn others(const std::vector<std::string>& heads) const {
     return time_column("other", [&](const RankReport& rank) {
       Nanos sum = 0;

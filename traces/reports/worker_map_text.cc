@@ -15,7 +15,7 @@ namespace {
 constexpr double kClear = 0.1;
 constexpr double kLarge = 0.25;
 
-/// The worker's S in every column.
+/// Returns the worker's S in every column.
 std::vector<double> find_row(const SlowdownReport& slowdown, std::size_t worker,
                              std::size_t steps_per_column) {
   std::vector<double> row;

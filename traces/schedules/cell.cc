@@ -46,7 +46,7 @@ std::string_view take(std::string_view& text, bool (*wanted)(char)) {
   return front;
 }
 
-/// The number that `digits` spell; nullopt for none or one above `limit`.
+/// Returns the number that `digits` spell; nullopt for none or one above `limit`.
 std::optional<std::int32_t> to_number(std::string_view digits, std::int32_t limit) {
   std::int32_t number = 0;
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);

@@ -112,7 +112,7 @@ class Inference {
     throw Error(fmt::format("{} {}", seen, excess));
   }
 
-  /// The largest micro-batch and the largest slice of all ops.
+  /// Returns an op with the largest micro-batch and the largest slice of all ops.
   Op find_largest() const {
     Op largest;
     for (const RankOrder& list : lists_)

@@ -17,7 +17,7 @@ namespace bubblescope::traces {
 /// The schedule is named after the file. Throws Error: file, rank, op and text of the first fault.
 Schedule parse_schedule_text(std::string_view text, const std::string& file = "text");
 
-/// One line per rank.
+/// Writes one line per rank.
 std::string write_schedule_text(const Schedule& schedule);
 
 }  // namespace bubblescope::traces

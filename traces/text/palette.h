@@ -21,8 +21,8 @@ struct Rgb {
   bool operator==(const Rgb&) const = default;
 };
 
-/// 'F', 'B', 'I', 'W', 'R'; 'S' for a message that occupies a rank, 'C' for a collective, 'O' for
-/// the optimizer step.
+/// Returns 'F', 'B', 'I', 'W' or 'R'; 'S' for a message that occupies a rank, 'C' for a collective,
+/// 'O' for the optimizer step.
 char letter(OpKind kind);
 
 /// How a kind of op looks, the same in every picture and viewer.
@@ -36,7 +36,7 @@ struct KindStyle {
 
 KindStyle style_of(OpKind kind);
 
-/// "#3b6fb6".
+/// Returns a text such as "#3b6fb6".
 std::string hex(Rgb colour);
 
 /// Black or white, whichever is easier to read on this background.
@@ -56,7 +56,8 @@ class Palette {
  public:
   explicit Palette(const Schedule& schedule);
 
-  /// Darkest for chunk 0, lightest for the last chunk of the rank with the most chunks.
+  /// Returns the darkest tone for chunk 0, and the lightest for the last chunk of the rank with the
+  /// most chunks.
   Rgb colour(const Op& op) const;
 
   /// Two tones of a colour: odd chunks are lighter.

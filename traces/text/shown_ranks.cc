@@ -27,7 +27,7 @@ std::int32_t first_highest(const BubbleReport& report, const std::vector<std::in
   });
 }
 
-/// So many of the ranks, spread evenly from the first to the last.
+/// Chooses `parts` of the ranks, spread evenly from the first to the last.
 std::set<std::int32_t> spread_evenly(const std::vector<std::int32_t>& ranks, std::int32_t parts) {
   std::set<std::int32_t> chosen;
   const std::int64_t last = std::ssize(ranks) - 1;

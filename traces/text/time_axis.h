@@ -27,7 +27,7 @@ int choose_decimals(const std::vector<Nanos>& times, TimeUnit unit);
 /// "33 ms", "1.25 ms", "980 ns": four digits, without trailing zeros.
 std::string format_time(Nanos duration);
 
-/// The smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `min_step`.
+/// Returns the smallest of 1, 2, 5, 10, 20, 50, ... nanoseconds that is at least `min_step`.
 Nanos choose_tick_step(Nanos min_step);
 
 }  // namespace bubblescope::traces

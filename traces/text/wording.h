@@ -11,13 +11,13 @@
 
 namespace bubblescope::traces {
 
-/// "1 rank", "4 ranks".
+/// Returns a text such as "1 rank" or "4 ranks".
 std::string counted(std::int64_t count, std::string_view noun);
 
-/// "1", "1 and 3", "1, 3 and 4".
+/// Returns a text such as "1", "1 and 3" or "1, 3 and 4".
 std::string list_words(const std::vector<std::string>& words);
 
-/// "4 ranks, 2 chunks each, 8 micro-batches".
+/// Returns a text such as "4 ranks, 2 chunks each, 8 micro-batches".
 std::string shape_text(const Shape& shape);
 
 /// "rank 3", or "rank 3 of replica 0" where there are several replicas.
@@ -26,7 +26,8 @@ std::string name_worker(const Worker& worker, bool has_replicas);
 /// "12.50" becomes "12.5", "3.00" becomes "3".
 std::string trim_zeros(std::string number);
 
-/// "27.3 %", "0 %", "<0.1 %": one decimal, and 0 only for exactly 0.
+/// Returns a text such as "27.3 %", "0 %" or "<0.1 %": it has one decimal, and is 0 only for
+/// exactly 0.
 std::string format_percent(double fraction);
 
 /// Returns the width of a text on a terminal: one column per UTF-8 character, none for colours.

@@ -20,7 +20,8 @@ inline constexpr std::array<const char*, 4> kConditions{"inject", "slow", "arriv
 /// takes it; unknown ones are left out.
 std::vector<std::pair<std::string, std::string>> describe(const MadeWith& made);
 
-/// " with slow rank=1,factor=2, policy ready:path": the conditions for a title; empty without any.
+/// Returns the conditions for a title, such as " with slow rank=1,factor=2, policy ready:path";
+/// empty without any.
 std::string conditions_text(const MadeWith& made);
 
 /// Writes `"made_with":{"costs":"f 1 ms, ...","p2p_mode":"dataflow",...}`, a member of a report.

@@ -138,7 +138,7 @@ class RowReader {
     return kind == OpKind::kLoad ? kLoad : kCompute;
   }
 
-  /// The next op of a rank's order that belongs to this queue; null at its end.
+  /// Returns the next op of a rank's order that belongs to this queue; null at its end.
   const Op* advance(std::size_t rank, Queue queue) {
     const RankOrder& order = schedule_.order[rank];
     std::size_t& next = next_[rank][queue];

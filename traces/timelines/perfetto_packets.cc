@@ -73,7 +73,7 @@ constexpr std::uint64_t kOnlySequence = 1;
 
 std::uint64_t unsigned_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-/// The field of InternedData for each use.
+/// Returns the field of InternedData for each use.
 std::uint32_t field_of(PerfettoTexts::Use use) {
   switch (use) {
     case PerfettoTexts::Use::kCategory: return 1;

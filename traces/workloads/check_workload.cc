@@ -42,7 +42,8 @@ class Moments {
     sort_edges();
   }
 
-  /// Moments that wait for each other, each for the next and the last for the first; none: empty.
+  /// Returns moments of which each waits for the next, and the last for the first; empty if there
+  /// is no such cycle.
   std::vector<Moment> find_cycle() const {
     const std::vector<std::uint32_t> missing = run();
     Moment at = 0;
@@ -130,7 +131,8 @@ class Moments {
   std::vector<Moment> awaited_;
 };
 
-/// "l3 (line 7) of rank 0 waits for l5 (line 20) of rank 1, which waits for the first"
+/// Returns a text such as "l3 (line 7) of rank 0 waits for l5 (line 20) of rank 1, which waits for
+/// the first".
 std::string describe_cycle(const Workload& workload, const Moments& moments) {
   std::vector<JobId> jobs;
   for (const Moment moment : moments.find_cycle())

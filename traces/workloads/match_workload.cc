@@ -59,7 +59,7 @@ class Matcher {
     return at(id).kind == WorkloadKind::kSend ? Hangs::kRendezvous : Hangs::kAlways;
   }
 
-  /// "sends 16 bytes to rank 1 with tag 7"
+  /// Returns a text such as "sends 16 bytes to rank 1 with tag 7".
   std::string describe(JobId id) const {
     const WorkloadJob& job = at(id);
     const bool sends = job.kind == WorkloadKind::kSend;

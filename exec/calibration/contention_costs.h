@@ -37,7 +37,7 @@ struct CopyCosts {
   std::vector<std::optional<Estimate>> load;
 };
 
-/// [stage], by the same rule.
+/// Returns the costs of each stage's copies, by the same rule.
 std::vector<CopyCosts> find_copy_costs(const Observation& observation,
                                        const ContentionRequest& request);
 

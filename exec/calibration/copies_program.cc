@@ -117,7 +117,7 @@ class CopyTurns {
     return static_cast<std::int32_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 
-  /// The first or second micro-batch of the stage.
+  /// Returns the first or second micro-batch of the stage.
   std::optional<std::int32_t> find_microbatch(std::int32_t stage, std::int32_t at) const {
     const std::int32_t pipeline = stage / schedule_.stages_per_pipeline();
     for (std::int32_t each = 0; each < schedule_.shape.microbatches; ++each)

@@ -29,7 +29,7 @@ constexpr GemmShape kProbe{GemmPass::kForward, 512, 512, 512};
 constexpr Bytes kCopy = Bytes{1} << 28;
 constexpr Bytes kCopyWithoutDevice = Bytes{1} << 24;
 
-/// All shapes, their sides divided by `divisor`.
+/// Returns all shapes, their sides divided by `divisor`.
 std::vector<GemmShape> list_shapes(double divisor) {
   const auto side = [&](double whole) { return std::max(kMinSide, whole / divisor); };
   std::vector<GemmShape> shapes;

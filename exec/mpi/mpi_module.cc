@@ -17,7 +17,7 @@ MPI_Comm& world() {
   return communicator;
 }
 
-/// The text of an error code; null for success.
+/// Returns the text of an error code; null for success.
 const char* text_of(int code) {
   static std::array<char, MPI_MAX_ERROR_STRING + 1> text;
   if (code == MPI_SUCCESS) return nullptr;

@@ -56,7 +56,7 @@ std::optional<std::string> find_rank(const std::vector<std::string>& environment
   return std::nullopt;
 }
 
-/// A field of a process's `status` file, without leading blanks.
+/// Returns a field of a process's `status` file, without leading blanks.
 std::string read_status(const fs::path& process, std::string_view field) {
   std::ifstream file(process / "status");
   for (std::string line; std::getline(file, line);)

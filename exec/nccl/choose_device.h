@@ -16,7 +16,7 @@ struct HostInfo {
   std::string problem;  ///< why it cannot take part; empty if it can
 };
 
-/// The local rank of a rank: the number of lower ranks on its host.
+/// Returns the local rank of a rank: the number of lower ranks on its host.
 std::int32_t count_lower_on_host(const std::vector<HostInfo>& all, std::int32_t rank);
 
 /// The device for a local rank. If only one is visible, each process is assumed to have its own.

@@ -12,7 +12,7 @@ namespace {
 /// The bytes before a matrix's entries: rows, columns and the number of entries.
 constexpr std::uint64_t kMatrixHeader = 2 * sizeof(std::int32_t) + sizeof(std::size_t);
 
-/// A span, an arrival and a BlockedAt for every instruction.
+/// Counts a span, an arrival and a BlockedAt for every instruction.
 std::uint64_t bytes_of_step(const Program& program) {
   return program.instructions.size() * (2 * sizeof(Span) + sizeof(BlockedAt));
 }
@@ -25,7 +25,7 @@ std::uint64_t bytes_of_weights(const TransformerShape& shape, bool first, bool l
   return bytes;
 }
 
-/// The weights and gradients of the whole model, and the count of each.
+/// Counts the weights and gradients of the whole model, and for every stage the numbers of both.
 std::uint64_t bytes_of_model(const Schedule& schedule, const TrainingOptions& options) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   std::uint64_t bytes = 0;

@@ -60,7 +60,7 @@ std::optional<Launch> read_rank_info(const Environment& environment, const Launc
   return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
-/// The same address with the next port.
+/// Returns the same address with the next port.
 Address after(Address address) {
   address.port = static_cast<std::uint16_t>(address.port == 65'535 ? 65'534 : address.port + 1);
   return address;

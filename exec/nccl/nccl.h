@@ -21,7 +21,7 @@ const BubblescopeNccl& open_nccl();
 /// Loads the module from this file.
 const BubblescopeNccl& open_nccl(const std::string& module_file);
 
-/// "2.28.9".
+/// Returns a text such as "2.28.9".
 std::string describe_version(const BubblescopeNccl& calls);
 
 /// Called repeatedly while a call is in progress or has failed; throws Error to abort.

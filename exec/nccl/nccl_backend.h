@@ -20,7 +20,7 @@ class NcclBackend : public Backend {
   NcclBackend& operator=(const NcclBackend&) = delete;
 
   std::string describe() const;
-  /// The PCI bus id of this process's device.
+  /// Returns the PCI bus id of this process's device.
   std::vector<std::string> buses() const { return machine_.buses(); }
   std::int32_t replicas() const { return part_.replicas; }
   NcclTraining* training() { return training_ ? &*training_ : nullptr; }

@@ -18,7 +18,7 @@ std::int32_t rank_of(const Schedule& schedule, std::int32_t stage) {
   return schedule.rank_of_stage[static_cast<std::size_t>(stage)];
 }
 
-/// The processes that hold a stage or share its weights, in all replicas of the pipeline.
+/// Returns the processes that hold a stage or share its weights, in all replicas of the pipeline.
 RankGroup holders_of(const Schedule& schedule, const JobPart& part, std::int32_t stage) {
   const std::int32_t stages = schedule.stages_per_pipeline();
   RankGroup members;

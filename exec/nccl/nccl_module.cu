@@ -30,7 +30,7 @@ const char* keep(std::string text) {
   return kept.c_str();
 }
 
-/// Null for success and for a call in progress.
+/// Returns the text of an error; null for success and for a call in progress.
 const char* check_nccl(ncclResult_t status, const char* call) {
   if (status == ncclSuccess || status == ncclInProgress) return nullptr;
   std::string text = std::string("NCCL: ") + call + ": " + ncclGetErrorString(status);

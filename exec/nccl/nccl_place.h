@@ -27,7 +27,7 @@ struct JobPart {
   std::int32_t rank = 0;
   std::int32_t replica = 0;
 
-  /// The process that runs a rank of a replica.
+  /// Returns the process that runs a rank of a replica.
   std::int32_t process_of(std::int32_t other_rank, std::int32_t other_replica) const {
     return other_replica * ranks + other_rank;
   }

@@ -31,7 +31,7 @@ class NcclTraining {
   TrainingResult result() const;
   std::vector<Bytes> peak_bytes() const;
   ResumableTraining resumable() { return training_.resumable(); }
-  /// The epilogues that any rank used, each once.
+  /// Returns the epilogues that any rank used, each once.
   std::vector<EpilogueUse> epilogues() const;
 
  private:

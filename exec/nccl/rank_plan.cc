@@ -89,7 +89,7 @@ struct Wiring {
   std::vector<PlannedLink> links;
 };
 
-/// The link from the rank that evicts to its offload target, or back.
+/// Returns the link from the rank that evicts to its offload target, or back.
 PlannedLink link_of(const Instruction& copy) {
   if (copy.op.kind == OpKind::kEvict) return {copy.rank, copy.peer, LinkKind::kEvicted};
   return {copy.peer, copy.rank, LinkKind::kLoaded};

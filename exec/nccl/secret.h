@@ -22,10 +22,10 @@ class Secret {
   /// Throws Error for a text of fewer than 16 characters, which might be guessed.
   explicit Secret(std::string text);
 
-  /// A new secret of 256 random bits.
+  /// Returns a new secret of 256 random bits.
   static Secret make();
 
-  /// A proof of possession, for one purpose and one message.
+  /// Returns a proof of possession, for one purpose and one message.
   Digest sign(std::string_view purpose, const Blob& message) const;
 
   const std::string& text() const { return text_; }
@@ -64,7 +64,7 @@ class SecretFile {
   std::string path_;
 };
 
-/// The path of the secret file for a port.
+/// Returns the path of the secret file for a port.
 std::string secret_path(const std::string& folder, std::uint16_t port);
 
 }  // namespace bubblescope::exec

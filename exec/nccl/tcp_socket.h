@@ -20,7 +20,7 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-/// "host:1234".
+/// Returns a text such as "host:1234".
 std::string to_string(const Address& address);
 
 /// Parses "host:1234" or "[::1]:1234". Throws Error whose message begins with `what`.

@@ -45,7 +45,7 @@ class BlobWriter {
   Blob bytes_;
 };
 
-/// A blob that holds one value.
+/// Returns a blob that holds one value.
 template <class Value>
 Blob blob_of(const Value& value) {
   BlobWriter writer;

@@ -19,7 +19,7 @@ Blob to_bytes(const RankPart& part);
 /// The inverse of to_bytes(). Throws Error for malformed bytes.
 RankPart read_part(const Blob& bytes);
 
-/// The part of a rank that does not answer.
+/// Returns the part of a rank that does not answer.
 RankPart missing_part(std::int32_t rank, AbortReason reason);
 
 /// The reason of the lowest aborted rank; kNone if the step is complete.

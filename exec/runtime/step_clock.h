@@ -22,7 +22,7 @@ class StepClock {
   void start(Nanos begin);
 
   Nanos now() const;
-  /// A time of the step on the steady clock.
+  /// Returns a time of the step on the steady clock.
   std::chrono::steady_clock::time_point at(Nanos time) const {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(begin_ + time));
   }

@@ -59,7 +59,8 @@ class StepRun {
   void abort();
   bool aborted() const { return clock_.stopped(); }
 
-  /// The number of instructions that have ended, with those of other ranks that were reported.
+  /// Returns the number of instructions that have ended, with those of other ranks that were
+  /// reported.
   std::uint64_t progress_here() const { return progress_.load(std::memory_order_relaxed); }
   /// Adds the number of heartbeats and other messages that showed progress elsewhere.
   std::uint64_t progress() const { return progress_here() + elsewhere_.load(); }

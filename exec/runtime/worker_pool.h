@@ -41,7 +41,7 @@ class WorkerPool {
   /// Aborts the step. run_step() returns the reason of the first call.
   void abort(AbortReason reason);
 
-  /// The result of a rank of this process in the last step.
+  /// Returns the result of a rank of this process in the last step.
   RankResult result(std::int32_t rank) const;
 
  private:

@@ -31,7 +31,7 @@ class GradientExchange {
   /// Error if one of them has not posted.
   std::vector<Matrix> sum(InstructionId reader);
 
-  /// The gradients of a post, for a reader in another process.
+  /// Returns the gradients of a post, for a reader in another process.
   Blob pack(InstructionId post);
 
  private:

@@ -27,11 +27,11 @@ inline constexpr std::array<Matrix BlockActivations::*, 9> kBlockMatrices{
 inline constexpr std::array<Matrix Activations::*, 3> kHeadMatrices{
     &Activations::head_input, &Activations::head_normed, &Activations::probabilities};
 
-/// Held between the forward and the input gradient.
+/// Return the bytes that are held between the forward and the input gradient.
 Bytes held_bytes(const Activations& saved);
 Bytes held_bytes(const SavedForward& kept);
 
-/// Held between the input gradient and the weight gradient.
+/// Returns the bytes that are held between the input gradient and the weight gradient.
 Bytes held_bytes(const WeightWork& work);
 
 }  // namespace bubblescope::exec

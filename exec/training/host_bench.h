@@ -7,7 +7,7 @@
 
 namespace bubblescope::exec {
 
-/// In float32, on one core.
+/// Opens the GEMMs of one core, in float32.
 std::unique_ptr<KernelBench> open_host_bench();
 
 }  // namespace bubblescope::exec

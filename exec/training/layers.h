@@ -19,13 +19,13 @@ Matrix normalize(const Matrix& input);
 /// Multiplies every row by the gain, entry by entry.
 Matrix apply_gain(const Matrix& normalized, const Matrix& gain);
 
-/// The gradient of the input of apply_gain(normalize(input), gain).
+/// Returns the gradient of the input of apply_gain(normalize(input), gain).
 Matrix norm_grad(const Matrix& input, const Matrix& gain, const Matrix& grad);
 
-/// The gradient of `gain` in apply_gain(input, gain), one row.
+/// Returns the gradient of `gain` in apply_gain(input, gain), as one row.
 Matrix scale_grad(const Matrix& input, const Matrix& grad);
 
-/// The gradient of the gain, one row.
+/// Returns the gradient of `gain` in apply_gain(normalize(input), gain), as one row.
 Matrix gain_grad(const Matrix& input, const Matrix& grad);
 
 /// The layout of queries, keys and values, which have rows for whole sequences.
@@ -38,7 +38,7 @@ struct AttentionShape {
   Precision precision = Precision::kFloat32;        ///< of all intermediate results
 
   Positions query_positions() const { return queries.value_or(Positions{0, sequence}); }
-  /// The factor of the products of queries and keys.
+  /// Returns the factor by which products of queries and keys are scaled.
   float scale() const { return 1 / std::sqrt(static_cast<float>(head_width)); }
 };
 
@@ -49,22 +49,22 @@ Matrix attention_weights(const Matrix& qkv, const AttentionShape& shape);
 /// The attention output: those weights times the values, one row per query.
 Matrix mix_values(const Matrix& qkv, const Matrix& weights, const AttentionShape& shape);
 
-/// The contribution of these queries to the gradient of the queries, keys and values of all
+/// Returns the contribution of these queries to the gradient of the queries, keys and values of all
 /// positions.
 Matrix attention_grad(const Matrix& qkv, const Matrix& weights, const Matrix& mixed_grad,
                       const AttentionShape& shape);
 
-/// x * Phi(x), in the usual tanh approximation.
+/// Computes x * Phi(x), in the usual tanh approximation.
 Matrix gelu(const Matrix& input);
 Matrix gelu_grad(const Matrix& input, const Matrix& grad);
 
 /// Applies the softmax to every row.
 Matrix softmax(const Matrix& logits);
 
-/// -log of the probability of each row's target, averaged over the rows.
+/// Returns -log of the probability of each row's target, averaged over the rows.
 double cross_entropy(const Matrix& probabilities, const std::vector<std::int32_t>& targets);
 
-/// The gradient of scale * cross_entropy with respect to the logits.
+/// Returns the gradient of scale * cross_entropy with respect to the logits.
 Matrix cross_entropy_grad(const Matrix& probabilities, const std::vector<std::int32_t>& targets,
                           float scale);
 

@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// A checksum of the entries and their order.
+/// Returns a checksum of the entries and their order.
 std::uint64_t checksum_of(const Matrix& matrix) {
   std::uint64_t sum = 0;
   for (const float value : matrix.values)

@@ -122,7 +122,7 @@ class SerialTraining {
     }
   }
 
-  /// Replicas with one micro-batch each make a version together.
+  /// Replicas with one micro-batch each make a version of the weights together.
   bool ends_update(std::size_t stage, std::size_t microbatch) const {
     const std::vector<WeightUse>& uses = uses_[stage];
     if (!uses[microbatch].written) return false;

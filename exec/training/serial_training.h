@@ -38,10 +38,10 @@ StagePlan plan_whole(const Schedule& schedule, const TrainingOptions& options, s
 /// Data that can be learnt: each token follows from the previous one by a fixed rule.
 Tokens make_tokens(const TrainingOptions& options, std::int32_t step, std::int32_t microbatch);
 
-/// The same inputs, with the targets that are so many tokens ahead of them.
+/// Returns the same inputs, with targets that are so many tokens ahead of them.
 Tokens look_ahead(Tokens tokens, const TrainingOptions& options, std::int32_t ahead);
 
-/// The tokens at some positions of every sequence.
+/// Returns the tokens at some positions of every sequence.
 Tokens take_tokens(const Tokens& whole, std::int32_t sequence, const Positions& positions);
 
 /// The serial reference: trains the same steps on one rank, each micro-batch with the weight

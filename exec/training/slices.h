@@ -43,7 +43,7 @@ struct Slice {
 /// The bytes of one slice's share of the context; 0 if sequences are not sliced.
 Bytes context_bytes(const TransformerShape& shape, std::int32_t slices, std::int32_t slice);
 
-/// The rows of the given positions in a matrix of whole sequences.
+/// Returns the rows of the given positions in a matrix of whole sequences.
 Matrix take_rows(const Matrix& whole, std::int32_t sequence, const Positions& positions);
 
 /// Writes these rows.

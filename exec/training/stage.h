@@ -67,7 +67,7 @@ struct WeightOutline {
   bool is_gain = false;
 };
 
-/// All weights of a stage, in their order.
+/// Returns all weights of a stage, in their order.
 std::vector<WeightOutline> outline_weights(const TransformerShape& shape, const StageForm& form);
 std::vector<WeightOutline> outline_weights(const StagePlan& plan);
 
@@ -78,7 +78,7 @@ struct WeightDraw {
   float scale = 1;
 };
 
-/// The draw of the stage's weight with this index.
+/// Returns the draw of the stage's weight with this index.
 WeightDraw draw_of(const StagePlan& plan, std::size_t weight, const WeightOutline& outline);
 
 /// The same plan gives the same weights, bit for bit. Draws large matrices with several threads.
@@ -87,7 +87,7 @@ Stage make_stage(const StagePlan& plan);
 /// The stage with its weights rounded as GEMMs read them.
 Stage as_read(const Stage& masters);
 
-/// Zero matrices in the shape of the weights.
+/// Returns zero matrices in the shape of the weights.
 std::vector<Matrix> zeros_like(const std::vector<Matrix>& weights);
 
 // The order of a stage's weights: the embedding on the first stage, all blocks, the head on the
@@ -105,13 +105,13 @@ std::size_t block_begin(const AnyStage& stage, std::size_t block) {
   return (stage.first ? std::size_t{kFirstWeights} : 0) + block * kBlockWeights;
 }
 
-/// The index of the first weight of the last stage's head.
+/// Returns the index of the first weight of the last stage's head.
 template <class AnyStage>
 std::size_t head_begin(const AnyStage& stage) {
   return block_begin(stage, static_cast<std::size_t>(stage.shape.blocks_per_stage));
 }
 
-/// The index of the first gain of a stage with several inputs.
+/// Returns the index of the first gain of a stage with several inputs.
 inline std::size_t join_begin(const Stage& stage) {
   return stage.weights.size() - static_cast<std::size_t>(stage.inputs);
 }

@@ -21,19 +21,19 @@ class StageReplicas {
   std::int32_t stage(StageReplica replica) const { return places_[replica].stage; }
   std::int32_t rank(StageReplica replica) const { return places_[replica].rank; }
 
-  /// The replica that runs an op of a micro-batch.
+  /// Returns the replica that runs an op of a micro-batch.
   StageReplica find(const Op& op) const {
     return first(op.stage) +
            static_cast<StageReplica>(schedule_.replica_of(op.stage, op.microbatch));
   }
-  /// The replica of a stage on a rank, for instructions that concern the whole stage.
+  /// Returns the replica of a stage on a rank, for instructions that concern the whole stage.
   StageReplica find(std::int32_t stage, std::int32_t rank) const {
     return first(stage) + static_cast<StageReplica>(rank - places_[first(stage)].rank);
   }
   /// The replica on the stage's first rank; those on its other ranks follow.
   StageReplica first(std::int32_t stage) const { return first_[static_cast<std::size_t>(stage)]; }
 
-  /// [stage of the model]: all replicas of its weights, over all pipelines.
+  /// Returns for each stage of the model all replicas of its weights, over all pipelines.
   const std::vector<std::vector<StageReplica>>& sharing() const { return sharing_; }
   const std::vector<StageReplica>& sharing(StageReplica replica) const {
     return sharing_[static_cast<std::size_t>(stage(replica)) % sharing_.size()];

@@ -69,7 +69,7 @@ class TrainedStages {
   /// The most bytes of activations that each rank has held; every process must call it.
   std::vector<Bytes> peak_bytes() const;
 
-  /// The number of steps that were trained.
+  /// Returns the number of steps that were trained.
   std::int32_t steps() const { return static_cast<std::int32_t>(losses_.size()); }
 
   /// The state of this process between two steps, from which restore() continues bit for bit.

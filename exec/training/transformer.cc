@@ -45,7 +45,7 @@ double share_of(const Stage& stage, const Slice* slice) {
   return static_cast<double>(positions_of(stage, slice).count) / stage.shape.sequence;
 }
 
-/// The queries, keys and values of a block computed so far.
+/// Returns the queries, keys and values of a block computed so far.
 const Matrix& known_qkv(const BlockActivations& saved, std::size_t block, const Slice* slice) {
   return slice != nullptr ? slice->context.qkv[block] : saved.qkv;
 }
@@ -159,7 +159,7 @@ class StageBackward {
  private:
   Matrix keep(Matrix computed) const { return stored(std::move(computed), stage_.shape.precision); }
 
-  /// grad * weight^T: the gradient of the matrix that the weight multiplied.
+  /// Computes grad * weight^T: the gradient of the matrix that the weight multiplied.
   Matrix pull_back(const Matrix& grad, const Matrix& weight) const {
     return keep(product(whole(grad), transposed(whole(weight))));
   }

@@ -17,7 +17,7 @@ struct VerificationTolerance {
   double rms = 0;     ///< root mean square difference of a stage's gradients, relative
   double change = 0;  ///< the same of a stage's weights, relative to how far updates moved them
 
-  /// The tolerance after so many steps, in which rounding differences accumulate.
+  /// Returns the tolerance after so many steps, in which rounding differences accumulate.
   VerificationTolerance after(std::size_t steps) const;
 };
 inline constexpr VerificationTolerance kFloat32Tolerance{1e-4, 1e-4, 1e-2};
@@ -44,7 +44,7 @@ Verification verify(const TrainingResult& trained, const TrainingResult& referen
 Verification verify(const TrainingResult& trained, const TrainingResult& reference,
                     const std::function<TrainingResult()>& train_disturbed);
 
-/// "losses, gradients and weights equal the serial reference, bit for bit"
+/// Returns a text such as "losses, gradients and weights equal the serial reference, bit for bit".
 std::string to_string(const Verification& verification);
 
 }  // namespace bubblescope::exec

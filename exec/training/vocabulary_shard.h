@@ -23,7 +23,7 @@
 
 namespace bubblescope::exec {
 
-/// The columns of shard `at` of `shards`.
+/// Returns the columns of shard `at` of `shards`.
 HeadColumns find_shard(std::int32_t vocabulary, std::int32_t at, std::int32_t shards);
 
 /// A shard's part of the softmax of every row: the maximum and the sum over its own words, and
@@ -44,7 +44,7 @@ ShardOutput run_shard(const Stage& shard, const Matrix& normed,
 /// [row]: c of one of the shards.
 std::vector<float> find_corrections(const std::vector<ShardStatistics>& all, std::size_t shard);
 
-/// The mean over the rows of -log softmax at the target.
+/// Returns the mean over the rows of -log softmax at the target.
 double find_loss(const std::vector<ShardStatistics>& all);
 
 /// dY_r times scale / rows, once all shards are known.
@@ -52,7 +52,7 @@ Matrix find_logits_grad(const Stage& shard, Matrix probabilities,
                         const std::vector<float>& corrections,
                         const std::vector<std::int32_t>& targets, float scale);
 
-/// dY_r W_r'.
+/// Computes dY_r W_r'.
 Matrix pull_back_logits(const Stage& shard, const Matrix& logits_grad);
 
 /// The message that Algorithm 2 sends to the last stage: p_r W_r', G_r W_r' and the statistics,

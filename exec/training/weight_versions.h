@@ -16,7 +16,7 @@ namespace bubblescope::exec {
 /// that its backward makes. In a synchronous schedule all read version 0 and make none.
 std::vector<std::vector<WeightUse>> weight_uses(const Schedule& schedule);
 
-/// The weight of a micro-batch's gradients: 1 / (micro-batches per update of stage 0).
+/// Returns the weight of a micro-batch's gradients: 1 / (micro-batches per update of stage 0).
 float gradient_scale(const Schedule& schedule);
 
 /// [stage]: the factor for gradients before an update; it differs from 1 if the replicas of a stage

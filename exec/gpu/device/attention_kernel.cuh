@@ -7,8 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// mixed = softmax(queries * keys^T * scale) * values for the given queries; logs: per row, the
-/// logarithm of the sum of the exponentials.
+/// Computes mixed = softmax(queries * keys^T * scale) * values for the given queries. `logs`
+/// receives, per row, the logarithm of the sum of the exponentials.
 template <class Value>
 __global__ void attention_kernel(Value* mixed, float* logs, const Value* qkv, AttentionGrid grid) {
   __shared__ Tile keys, values;

@@ -28,7 +28,7 @@ struct HeadPlace {
   int sequence;
 };
 
-/// The first entry of a head's row in a matrix of `thirds` * heads * width columns.
+/// Returns the first entry of a head's row in a matrix of `thirds` * heads * width columns.
 __device__ inline std::int64_t entry_of(const AttentionGrid& grid, std::int64_t row, int head,
                                         int third, int thirds) {
   const std::int64_t width = std::int64_t{grid.heads} * grid.width;

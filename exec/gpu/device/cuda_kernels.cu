@@ -263,7 +263,7 @@ class KernelLauncher {
   cudaStream_t stream_;
 };
 
-/// The width of a head; 0 for kernels without heads.
+/// Returns the width of a head; 0 for kernels without heads.
 std::int32_t head_width(const KernelArguments& arguments) {
   return std::visit(
       [](const auto& a) {

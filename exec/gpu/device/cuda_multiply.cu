@@ -73,7 +73,7 @@ cudaDataType_t type_of(std::int32_t dtype) {
   return dtype == kBubblescopeBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// The largest power of two, up to 256, that divides an address.
+/// Returns the largest power of two, up to 256, that divides an address.
 std::uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t lowest_bit = address & (~address + 1);
@@ -184,7 +184,7 @@ const char* create_matmul(const BlasLtHandle& with, const BubblescopeGemm& p, Ge
   return set_epilogue(blas, p, plan.gemm);
 }
 
-/// "64 x 32 by 32 x 16".
+/// Returns a text such as "64 x 32 by 32 x 16".
 std::string sizes_of(const BubblescopeGemm& p) {
   const std::string inner = std::to_string(p.k);
   return std::to_string(p.rows) + " x " + inner + " by " + inner + " x " +

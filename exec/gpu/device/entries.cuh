@@ -5,7 +5,7 @@
 
 namespace bubblescope::exec {
 
-/// The thread's first entry, and the distance to its next.
+/// The two functions below return the thread's first entry, and the distance to its next.
 __device__ inline std::int64_t first_entry() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -47,7 +47,7 @@ __device__ void write_attention(Bfloat16* mixed, float* logs, ForwardParts<Shape
   store_tile<Shape::kThreads>(rows_of_queries(mixed, grid, at, at.first), shared.rows);
 }
 
-/// As attention_kernel, for heads of up to Shape::kWidth columns.
+/// Does the same as attention_kernel, for heads of up to Shape::kWidth columns.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     fragment_attention_kernel(Bfloat16* mixed, float* logs, const Bfloat16* qkv,

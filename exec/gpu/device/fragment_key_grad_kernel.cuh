@@ -45,7 +45,7 @@ __device__ void add_key_grads(Bfloat16* grad, typename KeyGradParts<Shape, true>
   store_tile<Shape::kThreads>(values, rows.values);
 }
 
-/// As key_grad_kernel, for heads of up to Shape::kWidth columns.
+/// Does the same as key_grad_kernel, for heads of up to Shape::kWidth columns.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     fragment_key_grad_kernel(Bfloat16* grad, const float* dots, AttentionBackward<Bfloat16> from,

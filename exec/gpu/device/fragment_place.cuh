@@ -9,7 +9,7 @@ namespace bubblescope::exec {
 /// Where a block and its threads work: some rows of one head. Of the heads that start together,
 /// blocks with more work come first.
 struct FragmentPlace {
-  /// `rows`: of a head.
+  /// Finds the place of this thread in a head with `rows` rows.
   template <class Shape>
   __device__ FragmentPlace(const Shape&, const AttentionGrid& grid, int rows, bool from_last)
       : warp_row(static_cast<int>(threadIdx.x) / kWarp * Shape::kWarpRows),
@@ -33,13 +33,13 @@ struct FragmentPlace {
   int lane_row;     ///< first row of the lane in the warp; its second is 8 further on
   int lane_column;  ///< first column of the lane in a fragment
 
-  /// One of the lane's two rows of a piece of the warp, in the head.
+  /// Returns one of the lane's two rows of a piece of the warp, in the head.
   __device__ int row(int piece, int half) const {
     return first + warp_row + piece * kFragmentRows + lane_row + 8 * half;
   }
 };
 
-/// The entry of a head's row at a position: a query (third 0), key (1) or value (2).
+/// Returns the entry of a head's row at a position: a query (third 0), key (1) or value (2).
 __device__ inline std::int64_t entry_of_qkv(const AttentionGrid& grid, const FragmentPlace& at,
                                             int third, int position) {
   const std::int64_t width = std::int64_t{grid.heads} * grid.width;
@@ -52,7 +52,7 @@ __device__ inline bool has_aligned_rows(const AttentionGrid& grid, const Bfloat1
   return grid.width % kVector == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
 
-/// Such rows from a position on, up to `end`.
+/// Returns the rows of queries (third 0), keys (1) or values (2) from a position to before `end`.
 template <class Number>
 __device__ HeadRows<Number> rows_of_qkv(Number* qkv, const AttentionGrid& grid,
                                         const FragmentPlace& at, int third, int position, int end) {
@@ -61,13 +61,13 @@ __device__ HeadRows<Number> rows_of_qkv(Number* qkv, const AttentionGrid& grid,
           has_aligned_rows(grid, qkv)};
 }
 
-/// The entry of a query and head in a matrix with one number for each.
+/// Returns the entry of a query and head in a matrix with one number for each.
 __device__ inline std::int64_t entry_of_query(const AttentionGrid& grid, const FragmentPlace& at,
                                               int query) {
   return (std::int64_t{at.sequence} * grid.count + query) * grid.heads + at.head;
 }
 
-/// The rows of a head from a query on, in a matrix with one row per query.
+/// Returns the rows of a head from a query on, in a matrix with one row per query.
 template <class Number>
 __device__ HeadRows<Number> rows_of_queries(Number* matrix, const AttentionGrid& grid,
                                             const FragmentPlace& at, int query) {

@@ -13,7 +13,7 @@ struct FragmentQueries {
   float dot[kPieces][2];
 };
 
-/// The dot product of two registers of numbers, added to `sum`.
+/// Returns the dot product of two registers of numbers, added to `sum`.
 __device__ inline float add_products(float sum, std::uint32_t left, std::uint32_t right) {
   sum += __uint_as_float(left << 16) * __uint_as_float(right << 16);
   return sum + __uint_as_float(left & 0xffff0000u) * __uint_as_float(right & 0xffff0000u);

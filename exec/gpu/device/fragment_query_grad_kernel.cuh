@@ -54,7 +54,7 @@ __device__ void add_query_grad(Bfloat16* grad, FragmentTile<Shape::kBlockRows, S
   store_tile<Shape::kThreads>(target, rows);
 }
 
-/// As query_grad_kernel, for heads of up to Shape::kWidth columns.
+/// Does the same as query_grad_kernel, for heads of up to Shape::kWidth columns.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     fragment_query_grad_kernel(Bfloat16* grad, float* dots, AttentionBackward<Bfloat16> from,

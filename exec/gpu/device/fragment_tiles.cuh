@@ -16,7 +16,7 @@ struct alignas(2 * kVector) FragmentTile {
   Bfloat16 rows[kRows][kWidth + kVector];
 };
 
-/// The left operand of a warp: 16 rows from `row` on, 16 columns from `column` on.
+/// Loads the left operand of a warp: 16 rows from `row` on, 16 columns from `column` on.
 template <int kRows, int kWidth>
 __device__ void load_left(std::uint32_t (&to)[4], const FragmentTile<kRows, kWidth>& tile, int row,
                           int column) {
@@ -37,7 +37,7 @@ __device__ void load_right_rows(std::uint32_t (&first)[2], std::uint32_t (&secon
   first[0] = both[0], first[1] = both[1], second[0] = both[2], second[1] = both[3];
 }
 
-/// Two right operands, for products with the tile itself, of the same rows and columns.
+/// Loads two right operands, for products with the tile itself, from the same rows and columns.
 template <int kRows, int kWidth>
 __device__ void load_right_columns(std::uint32_t (&first)[2], std::uint32_t (&second)[2],
                                    const FragmentTile<kRows, kWidth>& tile, int row, int column) {

@@ -66,7 +66,7 @@ __device__ inline void begin_copy(Bfloat16* shared, const Bfloat16* from, bool i
                : "memory");
 }
 
-/// The same for one number.
+/// Begins the copy of one number, likewise.
 __device__ inline void begin_copy(float* shared, const float* from, bool is_there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
                "l"(__cvta_generic_to_global(from)), "r"(is_there ? 4 : 0)
@@ -76,7 +76,7 @@ __device__ inline void begin_copy(float* shared, const float* from, bool is_ther
 /// Waits until all copies that this thread has begun have ended.
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/// 2 to the power of x; 0 for minus infinity.
+/// Returns 2 to the power of x; 0 for minus infinity.
 __device__ inline float power_of_two(float x) {
   float power = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));

@@ -32,7 +32,7 @@ struct QueryCopies {
     static_assert(kTile <= kThreads, "a thread copies the numbers of one query");
   }
 
-  /// `next`: the number of queries that were copied before, `count`: of all.
+  /// Begins to copy a tile of `count` queries in all, of which `next` were copied before.
   __device__ void begin(QueryTile<kTile, kWidth>& tile, int next, int count) {
     queries.begin(tile.queries, next);
     mixed_grads.begin(tile.mixed_grads, next);

@@ -10,7 +10,7 @@ namespace {
 
 using Range = std::optional<StateRange>;
 
-/// Empty if the call failed.
+/// Returns the value as a range; nullopt if the call failed.
 Range range_of(int status, unsigned int value) {
   if (status != 0) return std::nullopt;
   return StateRange{value, value};

@@ -53,7 +53,7 @@ struct MonitoredDevices {
   std::string obstacle;  ///< why no device could be read; empty: none
 };
 
-/// The devices over two blocks of steps, the second one after the first.
+/// Returns the devices over two blocks of steps, the second one after the first.
 MonitoredDevices join(MonitoredDevices first, const MonitoredDevices& second);
 
 /// The mean SM clock in each measured step; empty if it is not known of every step and device.

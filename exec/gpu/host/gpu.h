@@ -75,7 +75,7 @@ class GpuRuntime {
   void record_in_graph(const GpuHandle& event, const GpuHandle& stream) const;
   void wait(const GpuHandle& stream, const GpuHandle& event) const;
   bool has_ended(const GpuHandle& event) const;
-  /// The time between two events of one device, both of which have ended.
+  /// Returns the time between two events of one device, both of which have ended.
   Nanos elapsed(const GpuHandle& from, const GpuHandle& to) const;
 
   void begin_capture(const GpuHandle& stream) const;
@@ -111,7 +111,7 @@ const BubblescopeGpu& open_gpu();
 /// Loads the module from this file.
 const BubblescopeGpu& open_gpu(const std::string& module_file);
 
-/// "2 x NVIDIA H200, CUDA driver 13.0".
+/// Returns a text such as "2 x NVIDIA H200, CUDA driver 13.0".
 std::string describe_devices(const std::vector<BubblescopeDevice>& devices);
 
 }  // namespace bubblescope::exec

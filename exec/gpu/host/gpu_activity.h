@@ -44,7 +44,7 @@ class ActivityTag {
   bool is_removed_ = false;
 };
 
-/// A tag that is unique for the instruction and step (counted from 0), and never 0.
+/// Returns a tag that is unique for the instruction and step (counted from 0), and never 0.
 std::uint64_t activity_tag(std::int64_t step, InstructionId id, std::size_t instructions);
 
 /// One kernel, copy or memory set.

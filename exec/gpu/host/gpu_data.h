@@ -19,7 +19,7 @@ class GpuData {
   /// its own micro-batches.
   void upload(std::int32_t step, std::int32_t replica) const;
 
-  /// The tokens of an op, on the device of its rank.
+  /// Returns the tokens of an op, on the device of its rank.
   GpuTokens tokens_of(const Op& op) const;
 
   /// The sum over all micro-batches whose loss is computed in this process; call only while nothing

@@ -27,7 +27,7 @@ void set_queues();
 /// `mapped_files` lists the files in the memory of the process (/proc/self/maps).
 std::string find_blocking_tool(const ReadVariable& read, const std::string& mapped_files);
 
-/// The same for this process.
+/// Looks for such a tool in this process.
 std::string find_blocking_tool();
 
 }  // namespace bubblescope::exec

@@ -11,7 +11,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-/// The device of the offload target; empty for the host.
+/// Returns the device of the offload target; empty for the host.
 std::optional<std::int32_t> target_device(const GpuMachine& machine, const Schedule& schedule,
                                           std::int32_t rank) {
   const std::int32_t target = schedule.offload_target_of_rank[static_cast<std::size_t>(rank)];

@@ -24,7 +24,7 @@ class GpuGelu {
 
   /// With keeps_before = false, the input of the GELU is not written: no backward reads it.
   GeluOutput gemm(const GpuOperand& left, const GpuOperand& right, bool keeps_before = true);
-  /// left * right * gelu'(before).
+  /// Computes left * right * gelu'(before).
   GpuMatrix gemm_grad(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& before);
 
   /// The GEMMs for which fusion was tried.

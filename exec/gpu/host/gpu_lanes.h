@@ -46,7 +46,8 @@ class GpuLanes {
   bool has_started(InstructionId id) const;
   bool has_ended(InstructionId id) const;
 
-  /// Nanoseconds from a device's zero event to the start or the end of one of its instructions.
+  /// Return the nanoseconds from a device's zero event to the start or the end of one of its
+  /// instructions.
   Nanos start_of(InstructionId id, const GpuHandle& zero) const;
   Nanos end_of(InstructionId id, const GpuHandle& zero) const;
 

@@ -40,7 +40,7 @@ class GpuMachine {
   void* partition(std::int32_t rank) const {
     return partitions_[static_cast<std::size_t>(rank)].get();
   }
-  /// The number of devices that have ranks.
+  /// Returns the number of devices that have ranks.
   std::int32_t device_count() const { return places_.back().device + 1; }
 
   /// The largest number of ranks that share a device; they are neighbours.
@@ -49,7 +49,8 @@ class GpuMachine {
   /// Waits until nothing runs on any device.
   void await() const;
 
-  /// "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16 multiprocessors each".
+  /// Returns a text such as "NVIDIA H200, 132 multiprocessors, CUDA driver 13.0; 8 ranks with 16
+  /// multiprocessors each".
   std::string describe() const;
   /// PCI addresses of the devices that have ranks; an address that is unknown is empty.
   std::vector<std::string> buses() const;

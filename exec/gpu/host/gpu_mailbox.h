@@ -25,7 +25,7 @@ class GpuMailbox {
   GpuMailbox(const GpuMachine& machine, const Schedule& schedule, const TransformerShape& model,
              BubblescopeDtype dtype);
 
-  /// The matrix at the stage that reads it.
+  /// Returns the matrix at the stage that reads it.
   const GpuMatrix& inbox(const Slot& slot) const { return inbox_[index_(slot)]; }
   /// The matrix at the stage that produces it. The slot names the reader.
   const GpuMatrix& outbox(const Slot& slot) const;

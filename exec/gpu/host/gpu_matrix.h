@@ -24,7 +24,7 @@ struct GpuMatrix {
   Bytes bytes() const { return Bytes{rows} * columns * entry_bytes(); }
 };
 
-/// A view of adjacent rows of a matrix.
+/// Returns a view of adjacent rows of a matrix.
 GpuMatrix rows_of(const GpuMatrix& matrix, std::int32_t begin, std::int32_t count);
 
 /// A range of device or host memory; not an owner.
@@ -33,10 +33,10 @@ struct GpuBuffer {
   std::size_t bytes = 0;
 };
 
-/// The memory of adjacent entries of a matrix.
+/// Returns the memory of adjacent entries of a matrix.
 GpuBuffer buffer_of(const GpuMatrix& matrix, std::size_t begin, std::size_t count);
 
-/// The memory of the whole matrix.
+/// Returns the memory of the whole matrix.
 inline GpuBuffer buffer_of(const GpuMatrix& matrix) {
   return buffer_of(matrix, 0, matrix.entries());
 }
@@ -48,7 +48,7 @@ struct GpuOperand {
 };
 inline GpuOperand transposed(const GpuMatrix& matrix) { return {matrix, true}; }
 
-/// target = left * right, plus `source` unless that is empty.
+/// Describes target = left * right, plus `source` unless that is empty.
 BubblescopeGemm gemm_of(const GpuOperand& left, const GpuOperand& right, const GpuMatrix& target,
                         const GpuMatrix& source = {});
 

@@ -18,7 +18,7 @@ struct GpuMicrobatch {
   bool is_here = false;   ///< false while evicted
   Bytes held = 0;
 
-  /// The matrices that are kept for the backward, in a fixed order.
+  /// Returns the matrices that are kept for the backward, in a fixed order.
   std::vector<GpuMatrix*> kept() {
     if (saved) return saved->matrices();
     if (input.rows == 0) return {};

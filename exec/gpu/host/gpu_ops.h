@@ -52,7 +52,7 @@ class GpuOps {
   /// The memory to which a LOAD copies back.
   GpuBuffers acquire_loaded(InstructionId id, const Op& load);
 
-  /// [rank]; only those of this process.
+  /// Returns the layers of each rank; nullopt for ranks of other processes.
   std::vector<std::optional<GpuLayers>>& layers() { return layers_; }
   const std::vector<std::optional<GpuLayers>>& layers() const { return layers_; }
 

@@ -17,7 +17,7 @@ const GpuMatrix& value(const GpuStage& stage, std::size_t weight) {
   return stage.weights[weight].value;
 }
 
-/// The queries, keys and values of a block computed so far.
+/// Returns the queries, keys and values of a block computed so far.
 const GpuMatrix& known_qkv(const GpuBlockActivations& saved, std::size_t block,
                            const GpuSliceContext* context) {
   return context != nullptr ? context->qkv[block] : saved.qkv;
@@ -131,7 +131,7 @@ class BackwardRun {
     return middle_grad;
   }
 
-  /// grad * weight^T: the gradient of the matrix that the weight multiplied.
+  /// Computes grad * weight^T: the gradient of the matrix that the weight multiplied.
   GpuMatrix pull_back(const GpuMatrix& grad, std::size_t weight) {
     return layers_.stream.gemm({grad}, transposed(value(stage_, weight)));
   }

@@ -33,7 +33,7 @@ struct GpuActivations {
   GpuMatrix head_input, head_normed, probabilities;
 
   Bytes bytes() const;
-  /// The matrices that are not empty, in a fixed order.
+  /// Returns the matrices that are not empty, in a fixed order.
   std::vector<GpuMatrix*> matrices();
 };
 

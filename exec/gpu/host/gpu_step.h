@@ -60,7 +60,7 @@ class GpuStep {
   /// Whether the step that has run failed because it could not be captured or launched as a graph.
   bool failed_as_graph() const { return failed_as_graph_; }
 
-  /// The zero event of the first device in the last step.
+  /// Returns the zero event of the first device in the last step.
   const ZeroTime& zero_time() const { return start_.zero_time(); }
 
  private:

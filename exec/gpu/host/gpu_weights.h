@@ -42,13 +42,13 @@ class GpuWeights {
   void begin_step();
   void update();
 
-  /// The weights of each stage of the model, from its first replica; empty if that is in another
-  /// process.
+  /// Returns the weights of each stage of the model, from its first replica; empty if that is in
+  /// another process.
   std::vector<Stage> download_weights() const;
   /// The gradients of each stage's last update.
   std::vector<std::vector<Matrix>> download_gradients() const;
 
-  // The state of a replica of this process between two steps:
+  // The following functions save, restore and measure a replica of this process between two steps.
   StageCheckpoint save(StageReplica replica, bool keeps_last_gradients) const;
   void restore(StageReplica replica, const StageCheckpoint& stage);
   /// Sets only the sizes.

@@ -16,7 +16,7 @@ struct PoolChange {
   Bytes added = 0;   ///< bytes held after the op, relative to before
   Bytes during = 0;  ///< peak during the op, relative to before
 
-  /// The effect of this op followed by another.
+  /// Returns the effect of this op followed by another.
   PoolChange then(const PoolChange& other) const;
 };
 

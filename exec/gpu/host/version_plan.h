@@ -15,7 +15,7 @@ struct VersionPlan {
   bool leaves_gradients = false;   ///< to the first update of the next step
 };
 
-/// [replica of a stage].
+/// Returns the versions of each replica of a stage.
 std::vector<VersionPlan> plan_versions(const Schedule& schedule);
 
 }  // namespace bubblescope::exec

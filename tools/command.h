@@ -15,7 +15,7 @@ struct Command {
   int (*run)(const Arguments& arguments);  ///< returns the exit status; throws Error
 };
 
-/// All commands in the order of the help. Defined in commands.cc.
+/// Returns all commands in the order of the help. Defined in commands.cc.
 const std::vector<Command>& commands();
 
 int run_list(const Arguments& arguments);

@@ -17,7 +17,7 @@ bool is_plain(char letter) {
          std::string_view("-_./,:=+@%").find(letter) != std::string_view::npos;
 }
 
-/// Quotes a word with single quotes, writing a single quote in it as '\\''.
+/// Quotes a word with single quotes. A single quote in it becomes '\\''.
 std::string shell_word(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
   std::string quoted = "'";

@@ -110,7 +110,7 @@ std::string print_tries(const Analysis& analysis) {
                                   traces::compute_mean_step(analysis.iterations));
 }
 
-/// The heat map of a terminal that is 80 columns wide.
+/// Returns the heat map for a terminal that is 80 columns wide.
 std::string print_worker_map(const traces::Iterations& iterations) {
   if (!iterations.slowdown) return {};
   return traces::write_worker_map_text(

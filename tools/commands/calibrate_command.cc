@@ -74,7 +74,7 @@ std::vector<Calibrated> load(const std::vector<std::string>& names, const Reques
   return loaded;
 }
 
-/// The measurements of the schedules, and after them those of schedules with more chunks, if any.
+/// Measures the schedules, and after them those with more chunks, if there are any.
 CalibratedCosts measure_costs(Request request, const exec::Processes& processes) {
   std::vector<Calibrated> runs = load(request.schedules, request);
   const std::size_t own = runs.size();

@@ -36,7 +36,7 @@ Slowdown find_slowdown(const std::vector<exec::CopyCosts>& stages) {
   return slowdown;
 }
 
-/// The time per additional byte, in nanoseconds, between the two largest sizes.
+/// Returns the time per additional byte, in nanoseconds, between the two largest sizes.
 double nanos_per_byte(const std::vector<exec::MessageTime>& by_size) {
   if (by_size.size() < 2) return 0;
   const exec::MessageTime& largest = by_size[by_size.size() - 1];

@@ -70,7 +70,7 @@ std::optional<double> bring_to_one_clock(std::vector<Measurement>& measurements,
   return sm_mhz;
 }
 
-/// The stages of schedules, without contention.
+/// Returns the stages of schedules, without contention.
 std::vector<StageEntry> stages_of(const std::vector<Measurement>& measurements,
                                   const RunOptions& run) {
   const std::vector<exec::Observation> observations = collect_observations(measurements);

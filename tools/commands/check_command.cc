@@ -67,7 +67,7 @@ struct CheckVerdict {
     return std::any_of(modes.begin(), modes.end(),
                        [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
   }
-  /// The mode to fix: the requested one, else the first that deadlocks, else rendezvous.
+  /// Returns the mode to fix: the requested one, else the first that deadlocks, else rendezvous.
   P2pMode choose_mode_to_fix(P2pMode asked) const {
     if (asked != P2pMode::kDataflow) return asked;
     for (const ModeVerdict& verdict : modes)
@@ -81,7 +81,7 @@ struct CheckVerdict {
              return verdict.deadlock || verdict.mode == P2pMode::kDataflow;
            });
   }
-  /// Those of the order, and that its messages hang.
+  /// Returns the problems of the order, and as a further one that its messages hang.
   Problems all_problems() const {
     Problems all = problems;
     const auto hung = std::find_if(modes.begin(), modes.end(), [](const ModeVerdict& verdict) {

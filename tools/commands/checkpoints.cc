@@ -23,7 +23,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// The bytes and the time of one checkpoint on average.
+/// Returns the bytes and the time of one checkpoint on average.
 SavedCheckpoint mean_of(const std::vector<SavedCheckpoint>& saved) {
   SavedCheckpoint mean;
   const auto count = static_cast<std::int64_t>(saved.size());
@@ -36,7 +36,7 @@ SavedCheckpoint mean_of(const std::vector<SavedCheckpoint>& saved) {
   return mean;
 }
 
-/// The part of the training's time that passes with saving.
+/// Returns the fraction of the training's time that is spent on saving.
 double time_share(const CheckpointReport& report, Nanos step) {
   const Nanos saving = mean_of(report.saved).time;
   return fraction(saving, saving + step * report.every);

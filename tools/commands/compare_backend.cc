@@ -66,8 +66,8 @@ void expect_calibratable(const std::vector<ComparedRow>& rows, const MeasuredCom
       shape_flags(shape)));
 }
 
-/// The schedules that measure all kinds of ops, with other numbers of micro-batches than those that
-/// are compared.
+/// Loads schedules that measure all kinds of ops, with other numbers of micro-batches than those
+/// that are compared.
 std::vector<Calibrator> load_calibrators(std::int32_t chunks, const MeasuredComparison& request) {
   const PredictInputs inputs = request.context.inputs.with([&](PredictOptions& flags) {
     flags.injections = {};

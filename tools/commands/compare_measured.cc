@@ -53,14 +53,15 @@ FullestPools fullest_pools(const Comparison& comparison) {
   return fullest;
 }
 
-/// The error of the pools' peak; empty without pools.
+/// Returns the error of the pools' peak; empty without pools.
 std::optional<double> pool_error(const Comparison& comparison) {
   if (comparison.measured.pools.empty()) return std::nullopt;
   const FullestPools pools = fullest_pools(comparison);
   return fraction(pools.measured.peak - pools.predicted, pools.predicted);
 }
 
-/// "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00 %), 13.0 MiB reserved".
+/// Returns a text such as "pool of the fullest rank: 12.1 MiB predicted, 12.1 MiB measured (+0.00
+/// %), 13.0 MiB reserved".
 std::string describe_pools(const Comparison& comparison) {
   const FullestPools pools = fullest_pools(comparison);
   return fmt::format("pool of the fullest rank: {} predicted, {} measured ({:+.2f} %), {} reserved",
@@ -84,7 +85,7 @@ PredictionError find_error(const TimedStep& predicted, const TimedStep& measured
   return error;
 }
 
-/// "0.25 ms later".
+/// Returns a text such as "0.25 ms later".
 std::string shift_text(Nanos shift, const char* above, const char* below) {
   return fmt::format("{:.3g} ms {}", std::abs(static_cast<double>(shift)) / 1e6,
                      shift < 0 ? below : above);
@@ -236,7 +237,7 @@ std::optional<bool> find_match(const std::vector<Comparison>& comparisons) {
   return gradients_match(comparisons);
 }
 
-/// A row with the prediction and one with the measurement of each schedule.
+/// Returns a row with the prediction and one with the measurement of each schedule.
 traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
                                 std::optional<int> width) {
   std::vector<traces::TableColumn> columns{{"schedule", {}, true, traces::kAlwaysShown},

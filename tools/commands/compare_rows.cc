@@ -33,7 +33,7 @@ namespace {
 
 bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
 
-/// "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
+/// Parses "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
 std::vector<std::int32_t> parse_shape(const std::string& text) {
   constexpr std::array<std::int32_t, 3> kLimits{kMaxRanks, kMaxMicrobatches, kMaxChunks};
   std::vector<std::int32_t> numbers;

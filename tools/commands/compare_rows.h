@@ -41,7 +41,7 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
 /// Throws Error where flags of one shape stand beside those of several.
 void expect_sizes_once(const std::vector<std::string>& shapes, const ShapeOptions& shape);
 
-/// The exit status of the rows: that of the gravest refusal, or 0.
+/// Returns the exit status of the rows: that of the gravest refusal, or 0.
 int status_of(const std::vector<ComparedRow>& rows);
 
 /// Reports the shapes with chunks that none of these schedules takes.

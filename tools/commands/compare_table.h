@@ -23,7 +23,7 @@ Nanos whole_step(const BubbleReport& report);
 /// Whether the schedule of a row with a step has backwards.
 bool trains(const ComparedRow& row);
 
-/// The fullest rank of a row with a model; nullopt for other rows.
+/// Returns the fullest rank of a row with a model; nullopt for other rows.
 std::optional<ModelFit> find_row_fit(const ComparedRow& row);
 
 /// The precision of a model's gradients ("fp32"), which a row chooses so that it fits its devices;

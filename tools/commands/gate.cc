@@ -108,7 +108,7 @@ void expect_possible(const Condition& condition) {
                               : ""));
 }
 
-/// Whole numbers, such as nanoseconds and bytes, with all their digits.
+/// Writes whole numbers, such as nanoseconds and bytes, with all their digits.
 std::string number_text(double value) {
   constexpr double kMaxExact = 9007199254740992;  // 2^53
   const bool is_whole = std::abs(value) <= kMaxExact && std::floor(value) == value;

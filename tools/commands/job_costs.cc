@@ -18,7 +18,7 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// The mean of the whole steps with these numbers; nullopt without any.
+/// Returns the mean of the whole steps with these numbers; nullopt without any.
 std::optional<double> mean_whole(const std::vector<traces::WholeStep>& steps,
                                  std::span<const std::int64_t> numbers) {
   std::vector<double> times;

@@ -47,7 +47,7 @@ enum class PredictionNote : std::uint8_t {
 JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos median,
                          PredictionNote note);
 
-/// The cost file, with what was measured and how.
+/// Returns the cost file, with what was measured and how.
 std::string write_job_costs(const JobCosts& costs, const std::string& source, double replay_error);
 
 }  // namespace bubblescope::tools

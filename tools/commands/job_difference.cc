@@ -79,7 +79,7 @@ std::string write_line(std::string_view name, std::string_view a, std::string_vi
   return fmt::format("{:<44}{:>12}{:>12}{:>12}\n", name, a, b, change);
 }
 
-/// "slow steps: in 3 of 8 steps"
+/// Returns a name such as "slow steps: in 3 of 8 steps".
 std::string name_of(const CauseChange& change) {
   std::string name = change.cause;
   std::replace(name.begin(), name.end(), '_', ' ');

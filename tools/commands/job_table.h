@@ -47,7 +47,7 @@ struct GatedJob {
 bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate,
                 const GatedJob& job = {});
 
-/// The same for a log of timers, which fails every gate.
+/// Reports the conditions for a log of timers, which fails every gate.
 bool fails_gate(const traces::TimerLog& log, const std::vector<Condition>& gate);
 
 /// The csv of several jobs:

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The steps of the first of two blocks.
+/// Returns the number of steps in the first of two blocks.
 std::int32_t first_half(const RunOptions& run) { return (run.steps + 1) / 2; }
 
 /// Decides when everything is warm: after some steps, some time, and until the device's clock is

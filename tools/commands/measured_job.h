@@ -48,7 +48,7 @@ class MeasuredJob {
   void fill_in(Measurement& measurement, exec::Execution execution) const;
   void collect_weights(exec::SerialReferences* references);
   void verify(exec::SerialReferences* references, std::int32_t replicas);
-  /// With those of the run that was resumed.
+  /// Counts the steps with those of the run that was resumed.
   std::int32_t steps_trained() const {
     return resumable_ ? resumable_->steps() : warmups_ + measured_;
   }

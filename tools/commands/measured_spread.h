@@ -19,7 +19,7 @@ struct StepSpread {
   Nanos max = 0;
   Nanos drift = 0;  ///< between the medians of the two blocks in which the steps were measured
 
-  /// (max - min) / median.
+  /// Returns (max - min) / median.
   double relative() const { return fraction(max - min, median); }
 };
 

@@ -33,7 +33,8 @@ void write_epilogues_json(traces::JsonWriter& json, const std::vector<exec::Epil
 void write_device_state_json(traces::JsonWriter& json, const exec::MonitoredDevices& monitored);
 void write_activity_json(traces::JsonWriter& json, const exec::StepActivity& activity);
 
-/// "trained 4 steps, loss 4.2 to 3.8; digest of the weights 9f86d081884c7d65"
+/// Returns a text such as "trained 4 steps, loss 4.2 to 3.8; digest of the weights
+/// 9f86d081884c7d65".
 std::string describe_trained(const exec::TrainingResult& trained);
 
 }  // namespace bubblescope::tools

@@ -76,7 +76,7 @@ std::vector<StageEntry> stage_costs(const PartitionPlan& plan, double weight_gra
   return costs;
 }
 
-/// Links between every rank of a stage and every rank of the next, both ways.
+/// Makes links between every rank of a stage and every rank of the next, in both directions.
 std::vector<LinkEntry> make_links(const PartitionPlan& plan, Bytes bytes_per_second) {
   std::vector<LinkEntry> links;
   std::int32_t first = 0;

@@ -30,7 +30,7 @@ struct LogFile {
   std::vector<traces::TimerLog> logs;
 };
 
-/// The first bytes of a file, unpacked.
+/// Returns the first bytes of a file, unpacked.
 std::string read_begin(const std::string& path) {
   constexpr std::size_t kBegin = 4096;
   std::string begin(kBegin, '\0');
@@ -89,7 +89,8 @@ struct LogText {
   std::optional<Text> text;  ///< nullopt: it is not a log
 };
 
-/// The logs of a folder that holds logs with timers and no trace; nothing for anything else.
+/// Returns the logs of a folder that holds logs with timers and no trace; nothing for any other
+/// folder.
 std::vector<LogText> read_folder(const std::string& path) try {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return {};

@@ -102,7 +102,7 @@ Unread describe_failure(const std::string& path, const std::exception_ptr& faile
   }
 }
 
-/// "a, b, c and 4 more"
+/// Returns a text such as "a, b, c and 4 more".
 std::string name_some(const std::vector<std::string>& names) {
   constexpr std::size_t kMaxNames = 5;
   if (names.size() <= kMaxNames) return fmt::format("{}", fmt::join(names, ", "));

@@ -122,7 +122,7 @@ ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measure
   return make_request(def, PredictInputs(std::move(flags), {.costs = costs}));
 }
 
-/// The best order that holds no more micro-batches on any rank than the measured one.
+/// Returns the best order that holds no more micro-batches on any rank than the measured one.
 ValidSchedule search_order(const ValidSchedule& measured, std::int32_t microbatches, double peak,
                            const CostTable& costs) {
   ScheduleDef def;
@@ -158,7 +158,7 @@ ValidSchedule build_try(const std::string& name, const ValidSchedule& measured,
   return build_schedule(def, make_try_request(def, *measured, microbatches, costs));
 }
 
-/// The makespan with these costs, of one replica and without noise.
+/// Returns the makespan with these costs, of one replica and without noise.
 double find_makespan(const ValidSchedule& schedule, const FittedWork& work, CostTable costs) {
   Config config;
   config.lower = work.shared.lower;

@@ -9,7 +9,7 @@
 
 namespace bubblescope::tools {
 
-/// "ready:order", "ready:backward" or "ready:path".
+/// Returns "ready:order", "ready:backward" or "ready:path".
 std::string policy_text(ReadyPriority policy);
 /// --policy: whether ranks keep their order.
 void add_policy_option(CommandFlags& app, PredictOptions& options);

@@ -33,7 +33,7 @@ class CommandFlags {
   CommandFlag* add_parsed(const std::string& name,
                           const std::function<void(const std::string&)>& read,
                           const std::string& help);
-  /// The same for a flag that may be repeated: all its texts at once.
+  /// Adds a flag that may be repeated, and passes all its texts to `read` at once.
   CommandFlag* add_parsed_list(const std::string& name,
                                const std::function<void(const std::vector<std::string>&)>& read,
                                const std::string& help);

@@ -14,7 +14,7 @@ namespace bubblescope::tools {
 /// Replaces fields by their flags; other words in backquotes stay.
 std::string name_flags(std::string_view text);
 
-/// The same in the message of each problem.
+/// Replaces the fields in the message of each problem.
 Problems name_flags(Problems problems);
 
 }  // namespace bubblescope::tools

@@ -7,7 +7,7 @@
 
 namespace bubblescope::tools {
 
-/// "fp8-format" of "--fp8_format", "seq-len" of torchtitan's "--training.seq_len".
+/// Returns "fp8-format" for "--fp8_format", and "seq-len" for torchtitan's "--training.seq_len".
 std::string plain_flag_name(std::string_view name);
 
 /// Explains an unknown flag in an error message: "here it is '--zero'". Empty if no

@@ -110,7 +110,7 @@ struct GivenWord {
   std::string text() const { return value ? name + (has_sign ? "=" : " ") + *value : name; }
 };
 
-/// "training" of torchtitan's "--training.seq_len"; empty without one.
+/// Returns "training" for torchtitan's "--training.seq_len"; empty without a section.
 std::string_view section_of(std::string_view name) {
   const std::size_t end = name.rfind('.');
   const std::size_t begin = std::min(name.find_first_not_of('-'), name.size());
@@ -260,7 +260,7 @@ void compare_pair(GivenWord& first, GivenWord& second) {
                 " contradict each other; leave one of them out");
 }
 
-/// A switch of a framework in our words.
+/// Translates a switch of a framework into our words.
 std::vector<std::string> translate_switch(const GivenWord& given) {
   const std::string value = stated_value(given);
   if (value.empty() || !is_said(given)) return {};

@@ -27,7 +27,7 @@ struct NamedFlag {
   std::string name;
 };
 
-/// The flags among the words, also those that say what holds anyway.
+/// Returns the flags among the words, including those that ask for what holds anyway.
 std::vector<NamedFlag> names_as_given(const CommandFlags& app,
                                       const std::vector<std::string>& words);
 

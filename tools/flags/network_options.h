@@ -12,7 +12,7 @@ namespace bubblescope::tools {
 /// an unknown key, naming the nearest known one.
 UniformNetwork parse_network(std::string_view text);
 
-/// The inverse of parse_network().
+/// Returns the inverse of parse_network().
 std::string to_string(const UniformNetwork& network);
 
 }  // namespace bubblescope::tools

@@ -95,8 +95,8 @@ void add_predict_options(CommandFlags& app, PredictOptions& options);
 void add_held_memory_options(CommandFlags& app, PredictOptions& options);
 /// Parses --send-budget: a number of sends, or "none". Throws Error for anything else.
 std::int32_t parse_send_budget(const std::string& text);
-/// A lookahead that is the same for all ranks: "full", "auto" or a number of stages, which need not
-/// be possible. nullopt for anything else.
+/// Returns a lookahead that is the same for all ranks: "full", "auto" or a number of stages, which
+/// need not be possible. nullopt for anything else.
 std::optional<UnshardLookahead> find_lookahead(const std::string& text);
 /// The keys of --lose: only `simulate` times the step in which the rank dies.
 enum class LossKeys : std::uint8_t { kRank, kRankAndTime };

@@ -34,7 +34,7 @@ bool is_training_optimizer(const MeantFlag& meant) {
                             kOptimizers.end();
 }
 
-/// "969,30,1".
+/// Accepts a list of numbers such as "969,30,1", by which Megatron-LM divides its data.
 bool divides_data(const MeantFlag& meant) {
   return meant.value && !meant.value->empty() &&
          meant.value->find_first_not_of("0123456789.,") == std::string::npos;

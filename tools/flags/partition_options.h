@@ -42,7 +42,7 @@ struct PartitionOptions {
 
   std::int32_t worker_count() const;
   std::int32_t stage_count() const { return stages ? *stages : worker_count(); }
-  /// Twice the number of stages unless given.
+  /// Returns twice the number of stages unless given.
   std::int32_t microbatch_count() const { return microbatches.value_or(2 * stage_count()); }
   std::vector<schedules::WorkerLevel> worker_levels() const;
 };

@@ -58,7 +58,7 @@ void set_precision(RunOptions& run, exec::Precision precision);
 void warn_of_unused_run_options(const CommandFlags& app, const RunOptions& options,
                                 bool costs_given);
 
-/// "sleep", "spin", "transformer".
+/// Returns "sleep", "spin" or "transformer".
 std::string to_string(WorkKind work);
 
 }  // namespace bubblescope::tools

@@ -10,7 +10,7 @@ namespace bubblescope::tools {
 /// none.
 std::vector<std::string> split(const std::string& text, char sign);
 
-/// "1f1b|zb-h1"
+/// Returns a text such as "1f1b|zb-h1".
 std::string join(const std::vector<std::string>& words, const std::string& between);
 
 /// Without blanks at its ends.

@@ -19,7 +19,8 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// "--overlap-grad-reduce", "--overlap-param-gather" or both: those that hide something in a step.
+/// Lists "--overlap-grad-reduce", "--overlap-param-gather" or both: those that hide something in a
+/// step.
 std::string list_overlaps(const PredictInputs& inputs, const ModelOnDevices& on,
                           std::span<const PredictedOps> steps) {
   const StepEnd& end = inputs.flags().cost.end;

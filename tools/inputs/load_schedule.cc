@@ -120,7 +120,7 @@ ValidSchedule valid_or_refused(std::variant<ValidSchedule, InvalidSchedule> vali
   return std::get<ValidSchedule>(std::move(validated));
 }
 
-/// The schedule of one pipeline.
+/// Returns the schedule of one pipeline.
 std::variant<ValidSchedule, InvalidSchedule> load_alone(const std::string& name_or_path,
                                                         const PredictInputs& inputs, CostUse use) {
   expect_sharded(inputs.flags().shape);

@@ -22,7 +22,7 @@
 
 namespace bubblescope::tools {
 
-/// "16-bit gradients".
+/// Returns a text such as "16-bit gradients".
 std::string describe_gradients(Gradients gradients);
 
 /// Returns the lines above.

@@ -58,8 +58,8 @@ std::vector<RankNeeds> memory_of(const PlacedModel& placed, const BubbleReport& 
   return ranks;
 }
 
-/// The layers of every stage, with repeated values written once as in Megatron's layouts: "9 8*30
-/// 7".
+/// Returns the layers of every stage, with repeated values written once as in Megatron's layouts:
+/// "9 8*30 7".
 std::string layers_text(const LayerCounts& counts) {
   std::string text;
   for (std::size_t stage = 0; stage < counts.size();) {
@@ -93,8 +93,8 @@ traces::TableColumn other_parts(const std::vector<RankNeeds>& ranks,
   });
 }
 
-/// The columns of the memory table: each rank's parts, its peak, and the peak as a percentage of
-/// the usable memory.
+/// Returns the columns of the memory table: each rank's parts, its peak, and the peak as a
+/// percentage of the usable memory.
 std::vector<traces::TableColumn> memory_columns(const std::vector<RankNeeds>& ranks,
                                                 const ModelOnDevices& on) {
   std::vector<traces::TableColumn> columns;
@@ -165,8 +165,8 @@ std::string remedy(const PlacedModel& placed, const RankNeeds& rank, const Bubbl
                            : less_states + "; " + less_activations;
 }
 
-/// The line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program, 0.50 GiB
-/// of it reserved".
+/// Returns the line below the table: "with 32-bit gradients; 79.1 GiB of the device for a program,
+/// 0.50 GiB of it reserved".
 std::string basis_text(const ModelOnDevices& on) {
   const std::string with =
       on.trains ? "with " + describe_gradients(on.parallel.gradients) + "; " : "";

@@ -18,7 +18,8 @@ std::vector<std::string> find_similar_names(const std::string& name);
 /// Prints "ZB1P is interleaved-zb; zb-1p is another schedule" where there are such names.
 void note_similar_names(const std::string& name);
 
-/// Default numbers of chunks and slices; one with --profile, as in the framework.
+/// Return the default numbers of chunks and slices. With --profile a schedule has one by default,
+/// as in the framework.
 std::int32_t default_chunks(const ScheduleDef& def, const ShapeOptions& given);
 std::int32_t default_slices(const ScheduleDef& def, const ShapeOptions& given);
 

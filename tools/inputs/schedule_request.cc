@@ -26,7 +26,7 @@ std::int32_t required(const std::optional<std::int32_t>& value, const std::strin
                           example));
 }
 
-/// The layout's stages per rank: Megatron's virtual pipeline size.
+/// Returns the layout's stages per rank: Megatron's virtual pipeline size.
 std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
                               std::int32_t ranks) {
   const auto stages = static_cast<std::int32_t>(given.layout.size());

@@ -118,10 +118,10 @@ class BreakEvenSearch {
 
   Nanos value_of(Nanos units) const { return now_ + units * unit_; }
 
-  /// The lower bound of a plan between the flag's current value and the limit.
+  /// Returns the lower bound of a plan between the flag's current value and the limit.
   double bound(std::size_t plan) { return timer_.bound(plan, std::min(now_, limit_)); }
 
-  /// The fastest plan of a schedule among those faster than `below`, and its time.
+  /// Returns the fastest plan of a schedule among those faster than `below`, and its time.
   std::pair<std::size_t, double> fastest(std::size_t candidate, Nanos value,
                                          double below = kForever) {
     std::pair<std::size_t, double> best{candidates_[candidate].plans.front(), below};

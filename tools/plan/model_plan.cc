@@ -98,7 +98,8 @@ std::int32_t find_smallest_node(const ModelOnDevices& on) {
   return smallest;
 }
 
-/// Virtual sizes: all that divide the layers of a rank, and a few that split them unevenly.
+/// Returns the virtual sizes to try: all that divide the layers of a rank, and a few that split
+/// them unevenly.
 std::vector<std::int32_t> chunks_of(const Transformer& model, std::int32_t ranks) {
   const std::int64_t layers = (model.layers + ranks - 1) / ranks;
   std::vector<std::int32_t> chunks = divisors(static_cast<std::int32_t>(layers), layers);

@@ -56,7 +56,7 @@ class ModelPlanner {
   std::vector<Configuration> configurations() const;
 
   const ModelOnDevices& model() const { return std::get<ModelCosts>(inputs_.config().costs).on; }
-  /// The axes with those that were chosen.
+  /// Returns the axes, completed by those that were chosen.
   const ModelAxes& axes() const { return axes_; }
   const std::vector<LayerSplit>& splits() const { return axes_.splits; }
   /// Whether other configurations recompute nothing.
@@ -67,7 +67,7 @@ class ModelPlanner {
   bool may_shrink_gradients() const { return !inputs_.flags().model.gradients; }
   /// Whether the flags allow that all ranks hold so much.
   bool allows(Bytes held) const;
-  /// The inputs of a configuration, without the split of its layers.
+  /// Returns the inputs of a configuration, without the split of its layers.
   PredictInputs inputs_of(const Configuration& configuration) const;
 
  private:

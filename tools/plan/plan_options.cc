@@ -113,7 +113,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   add_profile_option(app, options.predict.shape);
 }
 
-/// One value of a plan's --unshard-lookahead, which is the same for all ranks.
+/// Returns one value of a plan's --unshard-lookahead, which is the same for all ranks.
 std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
   if (normalize_name(text) == "none") return std::nullopt;
   std::optional<UnshardLookahead> lookahead = find_lookahead(text);

@@ -105,7 +105,7 @@ void warn_of_missing_flushes(const ValidSchedule& order) {
       order->name, staleness);
 }
 
-/// " --slices 2 (of schedules that slice sequences)", or nothing.
+/// Returns " --slices 2 (of schedules that slice sequences)", or nothing.
 std::string describe_default_slices(const std::vector<std::string>& schedules,
                                     const ShapeOptions& shape) {
   if (shape.slices) return "";

@@ -32,7 +32,7 @@ inline constexpr std::size_t kMaxConfigurations = 1'000'000;
 /// Throws Error for more than kMaxConfigurations. Call it before creating them.
 void expect_plannable(std::size_t configurations);
 
-/// The flags of shapes with a configuration's, for its schedule.
+/// Returns the flags of shapes, with a configuration's values for its schedule.
 ShapeOptions shape_of(const Configuration& configuration, ShapeOptions shape);
 
 /// Returns an upper bound on the number of configurations that combine() creates.
@@ -74,7 +74,7 @@ class WhatIf {
 
   /// Returns the costs of one rank's share in this configuration.
   UniformCost cost_of(const Configuration& configuration) const;
-  /// The costs from the flags: those of one rank's share, or of the whole model.
+  /// Returns the costs from the flags: those of one rank's share, or of the whole model.
   const UniformCost& flags() const { return inputs_.flags().cost.uniform; }
   /// Returns the costs of one rank's share under other flags.
   UniformCost share_of_rank(UniformCost flags, const Configuration& configuration) const;

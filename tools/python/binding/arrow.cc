@@ -144,7 +144,7 @@ class Columns {
     return make_array(std::move(content), rows(), nulls);
   }
 
-  /// A bit per row.
+  /// Returns a bit per row.
   ArrowArray bits(const std::vector<InstructionId>& set) const {
     auto content = start();
     std::vector<std::byte>& bytes = content->owned.emplace_back(rows_ / 8 + 1);
@@ -164,7 +164,7 @@ class Columns {
   std::size_t rows_;
 };
 
-/// The columns in the order of kColumns.
+/// Returns the columns in the order of kColumns.
 ArrowArray make_batch(const std::shared_ptr<const TimedStep>& step) {
   const std::vector<Instruction>& all = step->program.instructions;
   const Columns columns(step);

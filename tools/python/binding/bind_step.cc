@@ -24,7 +24,7 @@ namespace {
 template <class Number>
 using Column = nb::ndarray<nb::numpy, const Number, nb::ndim<1>>;
 
-/// A column of numbers that lie in memory of the step, `stride` numbers apart.
+/// Returns a column of numbers that lie in memory of the step, `stride` numbers apart.
 template <class Number>
 Column<Number> view(const nb::object& owner, const Number* first, std::size_t count,
                     std::int64_t stride = 1) {
@@ -33,7 +33,7 @@ Column<Number> view(const nb::object& owner, const Number* first, std::size_t co
   return Column<Number>(first, 1, shape, owner, strides);
 }
 
-/// A column of one member of every instruction.
+/// Returns a column of one member of every instruction.
 template <class Number, class Get>
 Column<Number> view_member(const nb::object& self, Get get) {
   static_assert(sizeof(Instruction) % sizeof(Number) == 0);
@@ -65,7 +65,7 @@ std::vector<std::string> op_texts(const PythonWholeStep& step) {
   return texts;
 }
 
-/// The text of one op, which may be counted from the end.
+/// Returns the text of one op, which may be counted from the end.
 std::string op_text(const PythonWholeStep& step, std::int64_t at) {
   const std::vector<Instruction>& all = step.timed->program.instructions;
   if (at < 0) at += std::ssize(all);

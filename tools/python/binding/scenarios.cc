@@ -179,7 +179,7 @@ PriceClasses find_classes(const Program& program) {
   return classes;
 }
 
-/// The durations of scenarios `begin` to `end` - 1, at most 16, class by class.
+/// Returns the durations of scenarios `begin` to `end` - 1, at most 16, class by class.
 std::vector<Batch> price_batch(const PriceClasses& classes, std::size_t begin, std::size_t end,
                                const std::function<CostModel(std::size_t)>& cost) {
   std::vector<Batch> durations(classes.sizes.size());

@@ -32,7 +32,7 @@ struct NamedColumn {
   std::vector<std::int32_t> codes;
 };
 
-/// The lane of every instruction.
+/// Returns the lane of every instruction.
 NamedColumn find_lane_names(const Program& program);
 
 /// Throws Error where the flags ask for another shape than the schedule's.

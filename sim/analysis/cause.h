@@ -44,8 +44,8 @@ struct Cause {
   }
 };
 
-/// The cause with the numbers that a trace has for its replicas, instead of their positions.
-/// Replicas that begin late have them already.
+/// Returns the cause with its replicas numbered as in the trace, instead of by their positions.
+/// Replicas that begin late are numbered so already.
 Cause with_replica_numbers(Cause cause, std::span<const std::int32_t> numbers);
 
 }  // namespace bubblescope::inline sim

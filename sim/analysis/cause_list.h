@@ -38,14 +38,14 @@ class CauseList {
   /// Adds causes that may hide each other: as one if removing all saves more than removing each
   /// alone, else one by one. Their counterfactual is that of all.
   void add_joined(std::span<const RemovableCause> singles, const RemovableCause& all);
-  /// The same as add() for times of the steps with the cause and without it.
+  /// Does the same as add(), for given times of the steps with the cause and without it.
   bool add_compared(Cause cause, const std::vector<double>& with,
                     const std::vector<double>& without);
   /// From now on causes are compared with steps without this kind of cause.
   void take_as_base(CauseKind kind, const Counterfactual& counterfactual);
 
   bool has(CauseKind kind) const;
-  /// The time that removing all causes at once saves.
+  /// Returns the time that is saved if all causes are removed at once.
   Nanos find_saved_together() const;
   /// Returns the causes, those that save most first.
   std::vector<Cause> rank() &&;

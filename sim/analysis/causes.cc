@@ -21,7 +21,7 @@ namespace bubblescope::inline sim {
 namespace {
 
 constexpr double kMaxDropped = 0.05;  ///< as a fraction of the step
-constexpr double kOfOneLink = 0.5;    ///< of what free messages save, for a link to be named
+constexpr double kOfOneLink = 0.5;    ///< a link is named from this part of what free messages save
 
 void add_messages(CauseList& causes) {
   if (const std::optional<SlowLink> link = find_slow_link(causes.steps())) {

@@ -24,7 +24,7 @@ using Place = std::tuple<std::size_t, std::int32_t, OpKind>;        // replica, 
 using Microbatch = std::pair<std::size_t, std::int32_t>;            // step
 using Lengths = std::map<Microbatch, std::map<std::size_t, Mean>>;  // by replica
 
-/// How much longer than usual every micro-batch is, as a logarithm.
+/// Returns the logarithm of how much longer than usual every micro-batch is.
 Lengths find_lengths(std::span<const OpSample> samples) {
   std::map<Place, Mean> usual;
   for (const OpSample& one : samples) usual[{one.replica, one.stage, one.kind}].add(one.time);

@@ -19,7 +19,7 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Whole nanoseconds; empty where nothing was seen.
+/// Returns the mean in whole nanoseconds; nullopt where nothing was measured.
 std::optional<Nanos> time_of(const Mean& mean) {
   if (mean.count == 0) return {};
   return std::llround(mean.value());
@@ -141,7 +141,7 @@ bool split_backwards(std::span<StageEntry> stages, double input_part) {
   return any;
 }
 
-/// By how many times a stage takes longer than another, less 1, for every kind of op.
+/// Returns for every kind of op the ratio of a stage's time to that of another stage, minus 1.
 std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other) {
   std::vector<double> excess;
   const auto add = [&](std::optional<Nanos> own, std::optional<Nanos> others) {
@@ -160,8 +160,8 @@ std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other
 /// An end that takes shorter has fewer layers. The first stage may lack its input gradients.
 Ends guess_ends(const std::vector<StageEntry>& stages) {
   constexpr double kNoticed = 0.02;
-  constexpr double kAlike = 0.1;         // of the difference
-  constexpr double kMaxOfLayers = 0.45;  // more than that is no difference between layers
+  constexpr double kAlike = 0.1;         // as a fraction of the smallest excess
+  constexpr double kMaxOfLayers = 0.45;  // a larger excess is not due to other layers
   const std::vector<StageEntry> kinds = make_stage_kinds(stages);
   if (kinds.empty()) return Ends::kMoreLayers;
   bool any = false;

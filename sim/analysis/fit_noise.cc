@@ -146,8 +146,8 @@ Noise fit_effects(std::vector<Deviation> deviations) {
   return noise;
 }
 
-/// How much longer every sample took than the medians of its place and of its micro-batch explain,
-/// as a logarithm.
+/// Returns for every sample the logarithm of how much longer it took than the medians of its place
+/// and of its micro-batch explain.
 std::vector<double> find_excess(std::span<const OpSample> samples) {
   std::map<Key, std::vector<double>> times;
   for (const OpSample& sample : samples) times[place_of(sample)].push_back(sample.time);

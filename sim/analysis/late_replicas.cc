@@ -23,7 +23,7 @@ Nanos shortest_delay(const StepStarts& step) {
 }
 
 LateStart find_late_start(const StepStarts& step) {
-  constexpr double kNoticed = 0.01;  // of the replica's step
+  constexpr double kNoticed = 0.01;  // as a fraction of the replica's step
   const Nanos earliest = shortest_delay(step);
   Nanos last = std::numeric_limits<Nanos>::min();
   Nanos last_without = std::numeric_limits<Nanos>::min();

@@ -35,7 +35,7 @@ struct LateReplicas {
   std::map<std::pair<std::int32_t, std::int64_t>, Nanos> delays;
   std::map<std::int64_t, LateStart> steps;  ///< those whose start is known
 
-  /// The cause in the steps with these numbers; empty where nothing is gained.
+  /// Returns the cause in the steps with these numbers; nullopt where removing it gains nothing.
   std::optional<Cause> find_cause(const std::vector<std::int64_t>& numbers) const;
 };
 

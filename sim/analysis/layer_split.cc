@@ -84,7 +84,7 @@ std::optional<LayerCounts> LayerAssigner::ends() const {
   return counts;
 }
 
-/// A stage with that many of the model's last layers.
+/// Returns the load of a stage that holds that many of the model's last layers.
 StageLoad LayerAssigner::last_layers_load(std::int32_t stage, std::int64_t layers) const {
   return loads_.load(stage, on_.model.layers - layers, on_.model.layers);
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr double kNearlyAll = 0.9;
 constexpr std::size_t kMinSteps = 4;  ///< that tell whether the same ops are long in all
 constexpr double kFew = 0.1;
-constexpr double kMajority = 0.5;     ///< of a group's ops, for it to be long as a whole
+constexpr double kMajority = 0.5;     ///< a group is long as a whole if more of its ops are
 constexpr double kTogether = 2;       ///< times as often as by chance
 constexpr double kOutsideChance = 3;  ///< in standard deviations
 

@@ -193,7 +193,7 @@ class UniformMicrobatches {
     is_uniform_ = is_uniform_ && !sample_.empty() && have_same_count(ops_of(sample_.front()).count);
   }
 
-  /// The same bound as from all chains; empty if micro-batches differ.
+  /// Returns the bound that all chains together give; nullopt if micro-batches differ.
   std::optional<Nanos> bound() {
     if (!is_uniform_ || !find_chains()) return {};
     std::vector<std::vector<OpClass>> of_rank(static_cast<std::size_t>(program_.ranks));

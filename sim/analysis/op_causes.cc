@@ -73,8 +73,8 @@ bool are_of_slow_steps(const CauseEvidence& evidence, const LongOps& long_ops) {
                      [&](const SlowSteps& one) { return one.worker == *long_ops.worker; });
 }
 
-/// Ops that are long and rare; or more of them, and less long, if nearly all are of one worker, or
-/// if they are scattered over several.
+/// Finds ops that are long and rare. More and shorter ones count too if nearly all belong to one
+/// worker, or if they are scattered over several.
 LongOps find_long_ops(const CauseEvidence& evidence) {
   const std::vector<double>& excess = evidence.noise.excess;
   LongOps found = describe_long_ops(evidence.samples, evidence.noise.is_straggler, excess);

@@ -15,8 +15,8 @@ namespace bubblescope::inline sim {
 /// single worker has them: it is slow for some of its micro-batches.
 void add_long_ops(CauseList& causes, const CauseEvidence& evidence);
 
-/// The long ops that are too many for add_long_ops(); nullopt where those of several workers are
-/// few, or have a pattern.
+/// Finds long ops that are too many to be a cause of add_long_ops(). nullopt if ops of several
+/// workers are few, or follow a pattern.
 std::optional<ManyLongOps> find_many_long_ops(const CauseEvidence& evidence);
 
 /// Adds a lasting change of speed.

@@ -15,7 +15,7 @@ struct OpSample {
   std::size_t step = 0;
   std::size_t replica = 0;
   std::int32_t rank = 0;
-  std::int32_t stage = 0;  ///< of one pipeline, for schedules with a second one, too
+  std::int32_t stage = 0;  ///< the stage within its pipeline, if a schedule has two
   std::int32_t microbatch = 0;
   OpKind kind = OpKind::kForward;
   double time = 0;  ///< in nanoseconds

@@ -56,7 +56,7 @@ struct PlainRank {
 constexpr Nanos kAbsent = -1;
 constexpr Nanos kReleased = -2;    ///< the backward is complete
 constexpr Nanos kAwaitsW = -3;     ///< I has run, and W has not
-constexpr Nanos kAwaitedBy = -16;  ///< minus the waiting rank
+constexpr Nanos kAwaitedBy = -16;  ///< a rank waits for the value: -16 minus its number
 
 bool is_awaited(Nanos state) { return state <= kAwaitedBy; }
 bool is_missing(Nanos state) { return state == kAbsent || is_awaited(state); }

@@ -19,23 +19,23 @@ struct Repeats {
   Nanos end = 0;
   std::int64_t copies = 0;
 
-  /// How often something that starts at this time occurs.
+  /// Returns how often an instruction that starts at this time occurs.
   std::int64_t count(Nanos start) const { return start >= begin && start < end ? 1 + copies : 1; }
   Nanos period() const { return end - begin; }
-  /// By how much the step is longer than its timeline.
+  /// Returns by how much the step is longer than its timeline.
   Nanos added() const { return copies * period(); }
 };
 
-/// account_for_time() of a step that repeats a period. Every rank must be at work before the period
-/// and after it.
+/// Does the work of account_for_time() for a step that repeats a period. Every rank must be busy
+/// before the period and after it.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers, const Repeats& repeats);
 
 /// lower_bound() of such a step: its ranks do more work in chains of the same length.
 Nanos lower_bound(const Program& program, const Timeline& timeline, const Repeats& repeats);
 
-/// analyze() of such a step, without critical path and slack. The shape is that of the given
-/// schedule, and the peaks are those of the timeline.
+/// Does the work of analyze() for such a step, without critical path and slack. The shape is that
+/// of the given schedule, and the peaks are those of the timeline.
 BubbleReport analyze(const ValidSchedule& schedule, const Program& program,
                      const Timeline& timeline, const MemoryModel& memory, const Blockers& blockers,
                      const Repeats& repeats);

@@ -25,8 +25,9 @@ Timeline replay(const Program& program, const Timeline& timeline) {
 
 namespace {
 
-/// The durations, with the gap before an op whose input waited for the op before it: that the input
-/// had arrived by then is only a bound, and its rank's host may have been posting other messages.
+/// Returns the durations of all instructions. That of an op includes the gap before it if the
+/// message with its input had to wait for the previous op: its recorded arrival is then only a
+/// bound, and the rank's host may have been posting other messages.
 std::vector<Nanos> collect_explained(const Program& program, const Timeline& timeline) {
   std::vector<Nanos> durations = collect_durations(timeline);
   const std::vector<bool> waits = find_waiting_messages({program, timeline});

@@ -14,8 +14,9 @@ std::vector<Nanos> collect_durations(const Timeline& timeline);
 /// time that belongs to no op and no message, such as kernel launches, host work or clock errors.
 Timeline replay(const Program& program, const Timeline& timeline);
 
-/// |makespan of the replay - measured makespan| / measured makespan. What passes before an op whose
-/// input had waited for the op before it counts as explained.
+/// Returns |makespan of the replay - measured makespan| / measured makespan. The gap before an op
+/// counts as explained if the message with its input had to wait until the previous op of the rank
+/// ended.
 double replay_error(const Program& program, const Timeline& timeline);
 
 }  // namespace bubblescope::inline sim

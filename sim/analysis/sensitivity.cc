@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFirstRank = 1 + kBusyKinds;
 constexpr double kIncrease = 1.01;
 
-/// By how much a time grows.
+/// Returns by how much a time grows in its scenario.
 double increase_of(Nanos time) {
   return to_whole_nanos(static_cast<double>(time) * kIncrease) - static_cast<double>(time);
 }

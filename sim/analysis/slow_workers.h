@@ -25,7 +25,7 @@ struct SlowWorker {
   std::int64_t steps = 0;  ///< those in which it is over 2 % slower
 };
 
-/// The cause that slow workers are together, the slowest first.
+/// Joins slow workers into one cause, the slowest first.
 SlowWorkers join_workers(const std::vector<SlowWorker>& workers, std::int32_t ranks);
 
 class Workers {

@@ -94,7 +94,7 @@ std::vector<double> replay_changed(const JobSteps& job, DurationOf duration_of) 
   return times;
 }
 
-/// The same if the parts for which `is_fixed` holds are fixed.
+/// Replays the steps with those parts fixed for which `is_fixed` holds.
 template <class IsFixed>
 std::vector<double> replay_fixed(const JobSteps& job, IsFixed is_fixed) {
   return replay_changed(job, [&](const InstructionOwner& owner, Nanos measured) {

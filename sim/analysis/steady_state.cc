@@ -27,7 +27,7 @@ class InstructionIndex {
   /// False if two instructions cannot be told apart.
   bool is_unique() const { return is_unique_; }
 
-  /// The same instruction of a later micro-batch; kNoInstruction if there is none.
+  /// Finds the same instruction of a later micro-batch; kNoInstruction if there is none.
   InstructionId find(const Instruction& instruction, std::int32_t later_by) const {
     const Op& op = instruction.op;
     const auto microbatch = static_cast<std::size_t>(op.microbatch + later_by);

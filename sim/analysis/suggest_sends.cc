@@ -89,7 +89,8 @@ class SendSuggester {
     return std::holds_alternative<Program>(lower(schedule, options_));
   }
 
-  /// Empty if the lists with these sends moved deadlock, whatever receives are moved too.
+  /// Returns nullopt if the lists with these sends moved deadlock, no matter which receives are
+  /// moved too.
   std::optional<SendSuggestion> attempt(const std::vector<LateSend>& sends) const {
     Schedule changed = schedule_;
     changed.posted = move(schedule_->posted, sends);

@@ -32,7 +32,8 @@ bool MemoryBound::allows(std::size_t place) const {
   return step.net <= 0 || highest_before(place) + step.net <= bound_;
 }
 
-/// A step that runs early raises all before it, of which the first that is too high is the limit.
+/// If a step runs early, the memory at all places before it rises. The first place where it would
+/// then exceed the bound is the limit.
 std::size_t MemoryBound::end_of_allowed(const MemoryStep& step) const {
   if (held_ + step.peak > bound_) return 0;
   if (step.net <= 0) return order_.size();

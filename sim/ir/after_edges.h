@@ -1,5 +1,4 @@
-// After edges, by the ops that wait.
-//
+// After edges, sorted by the ops that wait.
 //   after: 1F1 after 0B0, 1F1 after 2F0      of(1F1) = {0B0, 2F0}
 #pragma once
 

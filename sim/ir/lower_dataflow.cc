@@ -57,7 +57,7 @@ class DataflowLowering {
     InstructionId last_compute = kNoInstruction;
     InstructionId last_load = kNoInstruction;
     std::vector<InstructionId> evicted;  ///< EVICTs since the last compute op
-    /// By position of a compute op: the last LOAD before it.
+    /// Holds, by position of a compute op, the last LOAD before it.
     std::vector<InstructionId> load_before;
   };
 

@@ -83,9 +83,9 @@ bool share_numbers(Tokens left, Tokens right) {
 /// letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
-  constexpr std::size_t kTypo = 4;  // for each letter
+  constexpr std::size_t kTypo = 4;  // per wrong letter
   constexpr std::size_t kWithin = 3;
-  constexpr std::size_t kSharedNumbers = 2;  // less than another typo
+  constexpr std::size_t kSharedNumbers = 2;  // less than one more wrong letter costs
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
     return kTypo;

@@ -69,7 +69,8 @@ class Evictions {
     });
   }
 
-  /// First those that lower the peak, as often as so many can, then the ones that wait longest.
+  /// Chooses forwards that lower the peak as long as there are enough of them, then those that wait
+  /// longest.
   std::vector<StoredForward> choose() && {
     while (const auto lower = find_lower_peak()) take(*lower);
     std::stable_sort(candidates_.begin(), candidates_.end(),
@@ -86,8 +87,9 @@ class Evictions {
     return {wait.forward + ops_per_copy_ + 1, wait.user - ops_per_copy_};
   }
 
-  /// The fewest candidates of which at least one is away at every op of the peak: at the first op
-  /// that none covers, the one that stays away longest. nullopt where there are too few.
+  /// Finds the fewest candidates such that at least one of them is away at every op of the peak: at
+  /// the first op that none covers, it takes the one that stays away longest. nullopt if there are
+  /// not enough.
   std::optional<std::vector<std::size_t>> find_lower_peak() const {
     const std::int64_t peak = *std::max_element(held_.begin(), held_.end());
     std::vector<std::size_t> cover;

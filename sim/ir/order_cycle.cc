@@ -118,7 +118,7 @@ std::optional<std::int32_t> find_length(const Schedule& schedule) {
   return {};
 }
 
-/// Everything but the orders and the number of micro-batches.
+/// Copies everything but the orders and the number of micro-batches.
 Schedule copy_frame(const Schedule& schedule) {
   Schedule frame;
   frame.name = schedule.name;

@@ -86,7 +86,7 @@ class SendWaits {
 
   RankOrder waiting_;
   std::vector<std::optional<Op>> sent_;  ///< in posted order; empty once waited for
-  /// The index in `sent_` of the SEND_F of a stage, micro-batch and slice.
+  /// Maps stage, micro-batch and slice to the index of their SEND_F in `sent_`.
   std::map<std::tuple<std::int32_t, std::int32_t, std::int16_t>, std::size_t> forward_;
 };
 

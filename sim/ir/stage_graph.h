@@ -27,7 +27,7 @@ class StageGraph {
   bool is_chain() const { return inputs_.empty(); }
   /// Returns the inputs of each stage. The list is empty for a chain.
   const StageLists& inputs() const { return inputs_; }
-  /// Only if this is not a chain.
+  /// May be called only if this is not a chain.
   std::span<const std::int32_t> inputs(std::int32_t stage) const {
     return inputs_[static_cast<std::size_t>(stage)];
   }

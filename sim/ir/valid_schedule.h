@@ -43,10 +43,10 @@ class ValidSchedule {
   Schedule schedule_;
 };
 
-/// The only way to create a ValidSchedule. Runs find_problems().
+/// Runs find_problems(). There is no other way to create a ValidSchedule.
 std::variant<ValidSchedule, InvalidSchedule> validate_schedule(Schedule schedule);
 
-/// The same for callers that need a valid schedule. Throws Error (Fault::kProblem) with the first
+/// Validates for callers that need a valid schedule. Throws Error (Fault::kProblem) with the first
 /// problem.
 ValidSchedule require_valid(Schedule schedule);
 

@@ -25,8 +25,8 @@ Problems find_problems(const Schedule& schedule);
 /// Finds orders that deadlock, reported at the op that blocks the first rank of the cycle.
 std::optional<Problem> find_deadlock(const ValidSchedule& schedule);
 
-/// find_problems() and, if there are none, validate_message_order() and find_deadlock(). If the
-/// result is empty, lower() succeeds and every runtime receives what it expects.
+/// Runs find_problems() and, if there are none, validate_message_order() and find_deadlock(). If
+/// the result is empty, lower() succeeds and every runtime receives what it expects.
 Problems validate(const Schedule& schedule);
 
 /// Checks the cells of `posted`, if there are any. The ops must have passed validate_ops.

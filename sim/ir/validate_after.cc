@@ -69,7 +69,7 @@ class AfterChecks {
         report(find(sound_[at]->op), *sound_[at], "the same edge is given twice", "remove one");
   }
 
-  /// Empty unless the order has exactly this op.
+  /// Returns nullopt unless the order has exactly this op.
   std::optional<OrderPlace> find(const Op& op) const {
     if (!occurs_in_order(op.kind) || op.stage < 0 || op.stage >= schedule_.stages() ||
         op.microbatch < 0 || op.microbatch >= schedule_.shape.microbatches || op.slice < 0 ||

@@ -67,9 +67,9 @@ struct BalanceProblem {
 std::optional<LayerCounts> balance_layers(const StageHolders& holders,
                                           const BalanceProblem& problem);
 
-/// The same split with its surplus elsewhere. The stages with the most layers, except the last one,
-/// give one up; the same number of stages, counted from `from` and wrapping around before the last
-/// one, then have one layer more. nullopt if too few stages could have it.
+/// Moves the surplus of a split to other stages. The stages with the most layers, except the last
+/// one, give up one layer each. As many stages, counted from `from` and wrapping around before the
+/// last one, then get one layer more. nullopt if too few stages can take one.
 std::optional<LayerCounts> move_surplus(LayerCounts counts, std::int32_t from);
 
 }  // namespace bubblescope::inline sim

@@ -24,8 +24,8 @@ inline constexpr std::array<Named<MatrixType>, 3> kMatrixTypes{{
 /// each one, and explain() prints them.
 struct CostAssumptions {
   double memory_efficiency = 0.9;  ///< fraction of the stated bandwidth for GEMMs and optimizers
-  /// The same for norms, biases, dropout and activation functions: fitted to F and I of arXiv
-  /// 2401.10241, table 9, and of arXiv 2205.05198, table 4.
+  /// The efficiency of kernels for norms, biases, dropout and activation functions, fitted to F and
+  /// I of arXiv 2401.10241, table 9, and of arXiv 2205.05198, table 4.
   double elementwise_efficiency = 0.67;
   /// Bytes moved between GEMMs over those of the kernels that arXiv 2205.05198 counts: above 1
   /// where kernels are not fused.

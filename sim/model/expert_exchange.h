@@ -14,10 +14,10 @@ namespace bubblescope::inline sim {
 
 /// A rank sends all its tokens to the experts, each token to several of them.
 struct Dispatch {
-  double bytes_per_copy = 0;   ///< of all tokens, to one expert each
+  double bytes_per_copy = 0;   ///< bytes of all tokens if each goes to one expert
   std::int64_t copies = 1;     ///< experts per token
-  std::int64_t max_nodes = 0;  ///< that hold a token's experts, if limited; 0: any number
-  bool once = false;           ///< to each node and rank; else every copy
+  std::int64_t max_nodes = 0;  ///< most nodes with experts of one token; 0: any number
+  bool once = false;           ///< a token goes once to each node and rank, not once per expert
 };
 
 /// The expected number of different places among `places` that `draws` independent draws hit.

@@ -16,7 +16,8 @@ std::int64_t round_up(std::int64_t size, std::int64_t step) {
   return (size + step - 1) / step * step;
 }
 
-/// "144 or 160 would be faster": multiples of 16, of which the next ones are close enough.
+/// Returns a text such as "144 or 160 would be faster". These are multiples of 16; of the next
+/// ones, those that are close enough are named.
 std::string faster_sizes(std::int64_t size) {
   constexpr std::int64_t kStep = 16;
   const std::int64_t above = round_up(size, kStep);

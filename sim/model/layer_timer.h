@@ -36,7 +36,8 @@ class LayerTimer {
   PhaseTimes gemm(double rows, double inputs, double outputs) const;
   /// The same in 16 bits, whatever the other GEMMs compute in.
   PhaseTimes gemm16(double rows, double inputs, double outputs) const;
-  /// So many experts' GEMMs of this shape each. W also reads and writes every gradient.
+  /// Returns the time of so many experts' GEMMs of this shape each. W also reads and writes every
+  /// gradient.
   double grouped_gemm(double experts, const GemmShape& shape) const;
   /// Whether W's GEMMs add their output to a gradient of 32 bits.
   bool adds_to_32_bits() const;

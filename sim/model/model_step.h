@@ -42,7 +42,7 @@ MemoryDelta slice_memory(const MemoryDelta& whole, std::int32_t slices);
 /// so are the side stages after them.
 Schedule make_unordered_schedule(const Shape& shape, std::int32_t side_stages = 0);
 
-/// The same for schedules that read costs before they have an order.
+/// Computes the step of schedules that read costs before they have an order.
 ModelStep compute_model_step(const ModelOnDevices& on, const Shape& shape);
 
 /// A lower bound on the memory of the fullest rank, wherever a schedule puts the stages: the mean

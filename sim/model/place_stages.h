@@ -28,9 +28,9 @@ class PlacedLoads {
   const std::optional<StageLoad>& shard() const { return shard_; }
 
   using HasRoom = std::function<bool(std::int32_t stage, const LayerCounts& counts)>;
-  /// The balanced split, as balance_layers() gives it.
+  /// Returns the balanced split, as balance_layers() does.
   std::optional<LayerCounts> balance(const HasRoom& has_room = {}) const;
-  /// The split that is balanced over stages where balance() is over ranks, and the other way round.
+  /// Balances over stages where balance() does so over ranks, and the other way round.
   std::optional<LayerCounts> balance_otherwise() const;
   const PhaseTimes& mean_layer(std::int32_t stage) const { return on_slowest(stage).mean_layer(); }
 

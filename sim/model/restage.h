@@ -11,9 +11,9 @@
 
 namespace bubblescope::inline sim {
 
-/// The table with as many stages as the schedule has in one pipeline, in every replica. The same
-/// table where it has this number already, or where its stages are not divisible. What cannot be
-/// divided is left out: overlapped pairs and contention.
+/// Returns the table with as many stages as the schedule has in one pipeline, in every replica. The
+/// table does not change if it has this number already, or if its stages cannot be divided.
+/// Overlapped pairs and contention cannot be divided and are left out.
 CostTable restage(const CostTable& table, const Schedule& schedule);
 
 /// Whether restage() changes the table.

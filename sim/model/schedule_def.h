@@ -98,7 +98,7 @@ struct ScheduleDef {
   /// built. If not set, every shape can be built. Call refuse_schedule() instead: it asks this
   /// only about what the members above allow.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
-  std::function<Schedule(const ScheduleRequest&)> build = {};  ///< of what is not refused
+  std::function<Schedule(const ScheduleRequest&)> build = {};  ///< if not refused
   std::function<Claims(const ScheduleRequest&)> claims = {};
 };
 

@@ -46,7 +46,7 @@ struct ChosenStep {
 ChosenStep choose_and_time_layers(const ValidSchedule& schedule, const Program& program,
                                   Config config);
 
-/// The same without a Program. Where the schedule deadlocks, the layers are balanced.
+/// Chooses the layers likewise, without a Program. If the schedule deadlocks, they are balanced.
 Config choose_layers(const ValidSchedule& schedule, Config config);
 
 }  // namespace bubblescope::inline sim

@@ -67,7 +67,8 @@ struct UniformMemory {
 
 /// FSDP: ranks gather the parameters of a stage before they use it, and drop them afterwards.
 struct Sharding {
-  PytorchRelease release = PytorchRelease::kFrom215;  ///< whose order of gathering and dropping
+  PytorchRelease release = PytorchRelease::kFrom215;  ///< the order of gathering and dropping is
+                                                      ///< that of this release
   bool waits_for_reductions = false;                  ///< whether updates wait for reductions
   /// How far ahead ranks gather; nullopt: as far as may be, and gathered weights are counted only
   /// where a model's ZeRO stage 3 shards them.

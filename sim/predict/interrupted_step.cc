@@ -65,19 +65,19 @@ class PastStep {
     }
   }
 
-  /// The past of an instruction of the job, which no peer repeats.
+  /// Returns the past of an instruction of the job that no peer repeats.
   const Past& of(Op op) const {
     const auto& pasts = loss_.lost.is_damaged(op.microbatch) ? damaged_ : whole_;
     op.microbatch /= loss_.lost.replicas;
     return pasts.at(replica_op(op));
   }
-  /// When the lost rank sent a value, if it did.
+  /// Returns when the lost rank sent a value, if it did.
   std::optional<Nanos> find_sent(Op op) const {
     op.microbatch /= loss_.lost.replicas;
     const Nanos start = whole_.at(replica_op(op)).start;
     return start <= *loss_.at ? std::optional(start) : std::nullopt;
   }
-  /// The ops that each peer has begun.
+  /// Returns the number of ops that each peer has begun.
   std::size_t begun() const { return begun_; }
   Nanos lost_work() const { return lost_work_; }
 

@@ -48,11 +48,11 @@ struct LostRank {
 /// pipelines with unequal numbers of micro-batches; and for jobs that are too large.
 void expect_rank_may_be_lost(const Schedule& pipeline, const LostRank& lost);
 
-/// The whole job without the rank, its micro-batches at its peers. A peer runs them when the lost
-/// rank would have, if every op took equally long: so every order is possible, and a peer holds
-/// what it held and its part of what the lost rank held. An overlapped pair of two micro-batches
-/// that go to different peers is split. The peers have run `begun` of their own ops before,
-/// and all that they take over comes later.
+/// Returns the schedule of the whole job without the rank; its peers run its micro-batches. A peer
+/// runs them when the lost rank would have, if every op took equally long, so every order is
+/// possible. It holds what it held before, and its part of what the lost rank held. An overlapped
+/// pair of two micro-batches that go to different peers is split. The peers run `begun` of their
+/// own ops first, and only then those that they take over.
 ValidSchedule lose_rank(const ValidSchedule& pipeline, const LostRank& lost, std::size_t begun = 0);
 
 }  // namespace bubblescope::inline sim

@@ -41,9 +41,9 @@ Program lower_or_refuse(const ValidSchedule& schedule, const LowerOptions& optio
 /// fault keeps the step from ending, and Error where the Config does not fit the schedule.
 Prediction predict(ValidSchedule schedule, const Config& config);
 
-/// The same from a Program on, which has been lowered from the schedule by choose_lowering(). The
-/// schedule has its moves already. A caller with many Configs for one Program keeps both, and takes
-/// predict_step(). Arrivals and a policy make another Program: predict_step() throws Error for a
+/// Predicts from a Program on, which choose_lowering() and lower() have made of the schedule; the
+/// schedule has its moves already. A caller with many Configs for one Program keeps both, and calls
+/// predict_step(). Arrivals and a policy change the Program: predict_step() throws Error for a
 /// policy, and for arrivals that the Program does not wait for.
 PredictedStep predict_step(const ValidSchedule& schedule, const Program& program,
                            const Config& config);

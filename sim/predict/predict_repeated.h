@@ -22,7 +22,7 @@ using ChooseRanks = std::function<std::vector<std::int32_t>(const BubbleReport&)
 /// How short the first try is, and how long the last one. For tests; the defaults suit every step.
 struct ShortSteps {
   std::int64_t first_cycles = 2;
-  std::int32_t first_microbatches = 8;  ///< of these cycles, at least
+  std::int32_t first_microbatches = 8;  ///< the first cycles have at least so many
   /// The first short step must save at least this part of the micro-batches. All tries together
   /// may time at most `max_tried` of them: a step that never becomes steady takes so much longer.
   double min_saving = 0.3;

@@ -43,7 +43,8 @@ struct LossReport {
   std::string left_refusal;  ///< why there is none; empty where there is, or it is not known
 };
 
-/// The micro-batches of each of the other replicas, if the damaged one is left out.
+/// Returns the number of micro-batches of each of the other replicas, if the damaged one is left
+/// out.
 std::int32_t count_left_microbatches(std::int32_t microbatches, const LostRank& lost);
 
 /// Throws Error for inputs that refer to single ranks or micro-batches of the pipeline (faults,
@@ -51,9 +52,9 @@ std::int32_t count_left_microbatches(std::int32_t microbatches, const LostRank& 
 /// bind more than ops to a rank (offload, sharding).
 void expect_loss_config(const Config& config);
 
-/// The job without the rank. Its order is the fastest under the Config of those that lose_rank()
-/// and the ready policies make; no order holds more activations on any rank than the one from
-/// lose_rank(). Throws Error for a Config that expect_loss_config() refuses.
+/// Returns the job without the rank. Of the orders that lose_rank() and the ready policies make, it
+/// has the one that is fastest under the Config. No order holds more activations on any rank than
+/// the one from lose_rank(). Throws Error for a Config that expect_loss_config() refuses.
 ValidSchedule reroute(const ValidSchedule& pipeline, const LostRank& lost, const Config& config);
 
 /// `pipeline` and `rerouted` have their moves; `left` is the pipeline with the micro-batches of

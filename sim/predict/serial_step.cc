@@ -12,7 +12,7 @@ std::optional<Nanos> find_serial_step(const ValidSchedule& schedule, const Confi
   if (!interleaves_pairs(schedule, config) || config.policy || !config.arrivals.empty()) return {};
   Config serial = config;
   serial.lower.overlap = Overlap::kSerial;
-  serial.detail = Detail::kBrief;  // with the peaks, by which gradients shrink
+  serial.detail = Detail::kBrief;  // includes peaks, on which gradients depend
   const Program program = lower_or_refuse(schedule, choose_lowering(schedule, serial));
   return find_step_bounds(predict_step(schedule, program, serial).timeline).end;
 }

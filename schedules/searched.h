@@ -30,7 +30,8 @@ ScheduleDef define_searched(ScheduleDef def, SearchForm form);
 /// Gives a request the caps that are part of a schedule's name.
 using SetCaps = std::function<ScheduleRequest(const ScheduleRequest&)>;
 
-/// The same for a schedule with caps of its own, under exactly which it is searched for.
+/// Completes the definition of a schedule that has caps of its own, and searches under exactly
+/// these.
 ScheduleDef define_searched(ScheduleDef def, SearchForm form, const SetCaps& set_caps);
 
 }  // namespace bubblescope::schedules

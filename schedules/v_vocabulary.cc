@@ -276,7 +276,7 @@ class BlockRun {
     of_all.received = std::max(of_all.received, end + message(op.stage, chain_ - 1));
   }
 
-  /// Whether ops on all ranks, or on the last stage of the chain, waited for this op alone.
+  /// Whether ops on all ranks, or on the last stage of the chain, waited only for this op.
   bool releases_all(const Op& op) const {
     if (op.stage < chain_) return op.stage == chain_ - 1 && op.kind == OpKind::kForward;
     const auto at = static_cast<std::size_t>(op.microbatch);

@@ -113,7 +113,7 @@ std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t r
   // There is no loop.
   if (shape.chunks == 1) return ahead + overlap;
   const Groups groups = find_groups(request);
-  // A single micro-batch at the end of two chunks delays nothing.
+  // A single micro-batch at the end delays nothing if there are two chunks.
   const bool lone = groups.last == 1 && shape.chunks == 2;
   const std::int64_t longest = std::int64_t{groups.size} + (lone ? groups.size : groups.last);
   return std::int64_t{shape.chunks - 1} * groups.size + std::min(ahead, longest) + overlap;

@@ -60,8 +60,8 @@ struct ShardBarrier {
 Schedule place_shards(const ScheduleRequest& request, const std::vector<std::int32_t>& chain,
                       const ShardBarrier& barrier);
 
-/// The same with one stage of the chain per rank. `add_ops` adds a micro-batch's ops to the order
-/// of a rank.
+/// Builds the schedule with one stage of the chain per rank. `add_ops` adds a micro-batch's ops to
+/// the order of a rank.
 Schedule build_sharded(const ScheduleRequest& request,
                        const std::function<void(PassOrder& order, std::int32_t rank,
                                                 std::int32_t microbatch)>& add_ops,

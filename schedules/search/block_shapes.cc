@@ -61,8 +61,8 @@ BlockShape::Hops hops_between(const FusedRow& from, const FusedRow& to, std::int
           min_congruent(from.gradient[0] - to.gradient[0] - away, 2)};
 }
 
-/// The same for the best `away`. `inner` favors chunk 1's lifespan, which is longest on the last
-/// rank, over chunk 0's.
+/// Returns the shortest hops over all values of `away`. `inner` favors chunk 1's lifespan, which is
+/// longest on the last rank, over chunk 0's.
 BlockShape::Hops shortest_hops(const FusedRow& from, const FusedRow& to, bool inner) {
   BlockShape::Hops best{};
   std::int32_t minimum = 1 << 28;

@@ -11,8 +11,8 @@ namespace bubblescope::schedules {
 
 namespace {
 
-/// Returns the tokens for one op of a schedule: one; two for a full backward that is to be split;
-/// none for a W that is to be part of its I.
+/// Returns the tokens for one op of a schedule: two for a full backward that is to be split, none
+/// for a W that is to be part of its I, and one for any other op.
 std::vector<Token> tokens_of(const Op& op, std::int32_t chunk, bool fused) {
   std::vector<Token> tokens;
   if (op.kind == OpKind::kForward) tokens.push_back(token_of(chunk, Step::kForward));

@@ -1,5 +1,5 @@
-// The path of a micro-batch through the stages: F on every stage from first to last, I on every
-// stage back to the first, and each W after its I.
+// The path of a micro-batch through the stages. F runs on every stage from first to last, then I on
+// every stage back to the first, and each W after its I.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Commas, quotes and numbers.
+// Writes commas, quotes and numbers.
 #include "traces/json/json_writer.h"
 
 #include <fmt/format.h>

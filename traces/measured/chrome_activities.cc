@@ -47,7 +47,7 @@ std::vector<OtherSlice> list_outer_first(const OtherSlices& slices) {
 ChromeActivities::Evidence ChromeActivities::evidence_of(std::uint32_t thread_index,
                                                          const SliceNumbers& numbers) const {
   const ChromeThread& thread = events_.threads[thread_index];
-  // In the order of the constants above.
+  // The values have the order of the constants above.
   Evidence evidence{text_of(numbers.pp_rank), text_of(numbers.replica), text_of(numbers.tensor),
                     text_of(numbers.rank), text_of(numbers.stage)};
   const std::optional<NamedNumber> named = find_rank_number(thread.name);

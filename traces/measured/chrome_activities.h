@@ -28,7 +28,7 @@ std::vector<OtherSlice> list_outer_first(const OtherSlices& slices);
 /// Knows the ops of a trace, to which its other slices are compared.
 class ChromeActivities {
  public:
-  /// `events` outlive this.
+  /// `events` must outlive this object.
   explicit ChromeActivities(const ChromeEvents& events) : events_(events) {}
 
   void add_op(const ChromeSlice& slice, const ObservedOp& op);
@@ -68,7 +68,7 @@ class ChromeActivities {
     bool shares_process = false;  ///< with ops
     bool shares_thread = false;
   };
-  /// By a name.
+  /// The purpose that the name of a slice tells.
   struct Purpose {
     bool is_outer = false;
     bool is_loading_data = false;

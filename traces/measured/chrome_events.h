@@ -30,7 +30,7 @@ struct ChromeThread {
   std::string name;     ///< from the metadata; empty where there is none
 };
 
-/// From the metadata of a process.
+/// Facts that the metadata of a process states.
 struct ChromeProcess {
   std::string name;
   std::optional<std::int64_t> sort_index;  ///< its place in a viewer
@@ -59,7 +59,7 @@ struct ChromeEvents {
   std::string host;  ///< host_name of PyTorch's profiler
   std::vector<ChromeSlice> slices;
   std::vector<ChromeSlice> parts;  ///< annotations such as attn(F)
-  OtherSlices other_slices;        ///< not ops, nor in a profile of PyTorch, nor ignored
+  OtherSlices other_slices;        ///< all others but those of PyTorch's profiler and ignored ones
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo

@@ -70,8 +70,8 @@ ChromeRanks count_pipelines(ChromeRanks ranks, const ChromeEvents& events,
   return ranks;
 }
 
-/// By the ranks in arguments. Processes with the same rank of a pipeline are replicas, and so are
-/// peers within one process, but for tensor-parallel ones.
+/// Ranks ops by the ranks in their arguments. Processes with the same rank of a pipeline are
+/// replicas. So are peers within one process, except tensor-parallel ones.
 ChromeRanks rank_by_arguments(const ChromeEvents& events, const std::vector<ChromeOp>& ops,
                               const std::string& file, RankArgument argument) {
   const bool of_pipeline = argument == RankArgument::kOfPipeline;

@@ -21,8 +21,8 @@ namespace bubblescope::traces {
 
 /// An op as it is counted.
 struct CountedOp {
-  std::string name;       ///< with all that tells it from the other ops of its rank and step
-  std::string pass = {};  ///< the same but for the kind: of a forward and its backward, else empty
+  std::string name;       ///< distinguishes it from the other ops of its rank and step
+  std::string pass = {};  ///< is equal for a forward and its backward; else empty
   bool is_forward = false;
 };
 
@@ -35,9 +35,9 @@ struct CountedSteps {
 /// Counts the steps of the ops of one rank, in order of time.
 CountedSteps count_steps(const std::vector<CountedOp>& ops);
 
-/// Ops of a file, whose ranks share a clock, with the steps of those counted that `counted` lists
-/// by their sorted indices. A message belongs to the step of the op before it, if it is sent, or
-/// else of the op behind it.
+/// Returns the ops of a file whose ranks share a clock. Those that `counted` lists, by sorted
+/// indices, get the steps that were counted. A message belongs to the step of the op before it if
+/// it is sent, or else of the op after it.
 std::vector<ObservedOp> with_counted_steps(std::vector<ObservedOp> ops,
                                            const std::vector<std::size_t>& counted);
 

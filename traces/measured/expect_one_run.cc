@@ -130,7 +130,7 @@ bool is_since_epoch(Nanos time) {
 /// Says that one run ends before the other one begins. Throws Error where their clocks show that
 /// they are no replicas.
 std::string judge_apart(const Run& before, const Run& after) {
-  constexpr Nanos kMaxApart = Nanos{60} * 1'000'000'000;  // of clocks that tell the date
+  constexpr Nanos kMaxApart = Nanos{60} * 1'000'000'000;  // limit for clocks that tell the date
   const std::string& first = *before.files.begin();
   const std::string& second = *after.files.begin();
   std::vector<std::string> shared;

@@ -11,10 +11,10 @@
 
 namespace bubblescope::traces {
 
-/// By the name of a collective that says that it is one (all-gather, reduce_scatter, AllReduce and
-/// the like), its time in every step. A collective ends on all ranks together, so its shortest time
-/// on any rank is its transfer time; the rest is waiting. Only the part outside the pipeline
-/// counts. Empty if there are no whole steps.
+/// Returns the times in every step of those collectives whose name says that they are one
+/// (all-gather, reduce_scatter, AllReduce and the like). A collective ends on all ranks together,
+/// so its shortest time on any rank is its transfer time; the rest is waiting. Only the part
+/// outside the pipeline counts. Empty if there are no whole steps.
 std::map<std::string, std::vector<Nanos>> find_exposed_times(
     const std::vector<ObservedActivity>& activities, const std::vector<WholeStep>& steps);
 

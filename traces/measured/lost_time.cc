@@ -20,7 +20,7 @@ namespace {
 
 /// Less than this share of the steps misleads no replay.
 constexpr double kNoticed = 0.02;
-constexpr Nanos kLong = 1'000'000;  ///< for a call that only posts a message
+constexpr Nanos kLong = 1'000'000;  ///< a call that only posts a message takes less
 
 /// The steps of a profile, from the first op to the last.
 class Steps {

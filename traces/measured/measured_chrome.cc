@@ -238,7 +238,7 @@ class Reader {
     return true;
   }
 
-  /// The steps that a process marks, or where it marks none, those of all.
+  /// Returns the steps that a process marks, or those of all processes where it marks none.
   const StepMarks& marks_of(const std::string& process) {
     const auto [found, is_new] = marks_.try_emplace(process);
     if (!is_new) return found->second;
@@ -286,7 +286,8 @@ class Reader {
     return tensor_duplicate;
   }
 
-  /// By the rank that the thread's name or a rule states, or as find_ranks() did.
+  /// Finds the recorder by the rank that the thread's name or a rule states, or as find_ranks()
+  /// did.
   std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank) {
     if (const std::optional<PipelinePlace>& place = places_[slice.thread]) rank = place->pp;
     if (rank) {

@@ -191,7 +191,7 @@ class NsysReader {
     return ops;
   }
 
-  /// By the step that the name states, by the range of a step, or by occurrence.
+  /// Finds the steps by the number that the name states, by the range of a step, or by occurrence.
   void assign_steps(std::vector<OpRange>& ops, const std::vector<HostRange>& ranges) {
     std::vector<std::pair<TimeSpan, std::int64_t>> marks;
     for (const HostRange& range : ranges)

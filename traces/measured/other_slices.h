@@ -36,8 +36,8 @@ struct OtherSlice {
   Nanos start = 0;
   Nanos end = 0;
   std::uint32_t thread = 0;   ///< index into ChromeEvents::threads
-  std::uint32_t name = 0;     ///< the same for slices of one name
-  std::uint32_t numbers = 0;  ///< the same for slices with equal numbers
+  std::uint32_t name = 0;     ///< slices with the same name have the same number
+  std::uint32_t numbers = 0;  ///< slices with the same arguments have the same number
 };
 
 class OtherSlices {

@@ -30,7 +30,8 @@ struct Samples {
 /// a dependency.
 struct LastWait {
   Nanos end = 0;
-  std::optional<InstructionId> message;  ///< whose producer ended then; empty: no message
+  std::optional<InstructionId> message;  ///< the message whose producer ended at that time; else
+                                         ///< nullopt
 };
 
 /// A message counts from its producer's end, so that its latency includes the handover.

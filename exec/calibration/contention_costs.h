@@ -12,7 +12,7 @@
 
 namespace bubblescope::exec {
 
-/// [stage][kind][busy ranks - 1]; empty if no op ran under that contention.
+/// [stage][kind][busy ranks - 1]; nullopt if no op ran under that contention.
 using ContentionCosts =
     std::vector<std::array<std::vector<std::optional<Estimate>>, kComputeKinds>>;
 

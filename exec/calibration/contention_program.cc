@@ -13,7 +13,7 @@ namespace bubblescope::exec {
 
 namespace {
 
-constexpr std::int32_t kRounds = 3;         // of every stage within a turn
+constexpr std::int32_t kRounds = 3;         // a stage runs so often within a turn
 constexpr std::int32_t kQuietMessages = 4;  // per stage, while no rank computes
 
 struct StageOps {

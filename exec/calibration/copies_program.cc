@@ -17,7 +17,7 @@ namespace bubblescope::exec {
 namespace {
 
 constexpr std::int32_t kQuietRounds = 3;  // per stage
-constexpr std::int32_t kBusyRounds = 6;   // of a forward and a backward during a copy
+constexpr std::int32_t kBusyRounds = 6;   // so many forwards and backwards run during a copy
 
 class CopyTurns {
  public:

@@ -44,12 +44,12 @@ struct BubblescopeNccl {
                       void* stream);
   const char* (*receive)(void* communicator, void* to, std::size_t bytes, std::int32_t peer,
                          void* stream);
-  /// All-reduce: the sum of float32 values, in place, for all members.
+  /// Sums float32 values over all members, in place (all-reduce).
   const char* (*sum)(void* communicator, void* values, std::size_t count, void* stream);
-  /// Reduce: the sum for one member only. The values of the others are overwritten.
+  /// Sums values for one member only (reduce). Those of the others are overwritten.
   const char* (*reduce)(void* communicator, void* values, std::size_t count, std::int32_t member,
                         void* stream);
-  /// Broadcast: one member's bytes for all, in place.
+  /// Copies one member's bytes to all, in place (broadcast).
   const char* (*broadcast)(void* communicator, void* data, std::size_t bytes, std::int32_t member,
                            void* stream);
 };

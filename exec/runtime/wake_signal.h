@@ -18,7 +18,7 @@ class WakeSignal {
   void wake();
   /// Returns once the count has changed.
   void wait(std::uint32_t seen) const { wakes_.wait(seen); }
-  /// The same, or when the time has come.
+  /// Waits likewise, but not beyond a time.
   void wait_until(std::uint32_t seen, std::chrono::steady_clock::time_point time);
 
  private:

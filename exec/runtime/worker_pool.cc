@@ -12,7 +12,7 @@ namespace {
 
 /// How often the waiting main thread checks for a timeout or an interrupt.
 constexpr std::chrono::microseconds kAbortPollInterval{20'000};
-/// The same if it also receives messages, while all lanes are busy.
+/// The interval if the thread also receives messages, while all lanes are busy.
 constexpr std::chrono::microseconds kMessagePollInterval{500};
 
 }  // namespace

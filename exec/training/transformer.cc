@@ -12,7 +12,7 @@ namespace {
 
 using namespace weight_order;
 
-/// A stage whose weights are rounded as GEMMs read them; in float32, without a copy.
+/// A stage whose weights are rounded as GEMMs read them; float32 weights are not copied.
 class ReadStage {
  public:
   explicit ReadStage(const Stage& masters)

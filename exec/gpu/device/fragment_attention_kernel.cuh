@@ -7,7 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// Shared memory. Where queries stay in registers, the tiles of keys and values follow them.
+/// The layout of shared memory. If queries stay in registers, the tiles of keys and values follow
+/// them.
 template <class Shape, bool kKeeps = Shape::kKeepsFirst>
 struct ForwardParts {
   struct Tiles {

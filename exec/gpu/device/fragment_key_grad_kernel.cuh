@@ -7,7 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// Shared memory. Where keys and values stay in registers, the tiles of queries follow them.
+/// The layout of shared memory. If keys and values stay in registers, the tiles of queries follow
+/// them.
 template <class Shape, bool kKeeps = Shape::kKeepsSecond>
 struct KeyGradParts {
   struct Rows {

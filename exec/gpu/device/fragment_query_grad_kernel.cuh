@@ -7,7 +7,8 @@
 
 namespace bubblescope::exec {
 
-/// Shared memory. What warps keep in registers, or what is read before, gives way to the tiles.
+/// The layout of shared memory. Tiles overwrite data that warps have moved to registers or have
+/// read already.
 template <class Shape, bool kKeeps = Shape::kKeepsSecond>
 struct QueryGradParts {
   using Rows = FragmentTile<Shape::kBlockRows, Shape::kWidth>;

@@ -21,8 +21,8 @@
 
 namespace bubblescope::exec {
 
-/// The step's dealings with other processes; all empty where there are none. What they throw aborts
-/// the step.
+/// Calls by which a step exchanges its state with other processes; all are empty in a single
+/// process. An exception that one throws aborts the step.
 struct GpuRemoteHooks {
   std::function<void()> await_begin;  ///< returns when the step may begin, here as elsewhere
   std::function<PeerUpdate(std::size_t ended)> poll;  ///< gets the number that has ended here

@@ -33,7 +33,7 @@ void print_output_text(std::string_view text);
 /// that files are written anyway.
 void print_message_text(std::string_view text);
 
-/// The same for one of our drawings, however large.
+/// Prints one of our drawings likewise, however large it is.
 void print_message_drawing(std::string_view text);
 
 /// Draws the progress of a long command on a terminal, including escapes.

@@ -21,7 +21,7 @@ void print_fitted(std::string_view lines, bool folds);
 /// Prints a result in this format. Text is folded on a terminal, the other formats never are.
 void print_result(std::string_view result, OutputFormat format);
 
-/// The same as print_fitted(), with `folds` on a terminal.
+/// Formats a text and prints it as print_fitted() does, folded on a terminal.
 template <class... Values>
 void print_folded(fmt::format_string<Values...> format, Values&&... values) {
   print_fitted(fmt::format(format, std::forward<Values>(values)...), detect_draw_options().fit);

@@ -39,7 +39,7 @@ struct CalibrationEvidence {
   std::optional<MessageSamples> messages = {};
 };
 
-/// A cost file in the making.
+/// Costs for a file, with the evidence for them.
 struct CalibratedCosts {
   CostTable table;
   CalibrationEvidence measured;

@@ -165,7 +165,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
   print_fitted(text, draw.fit);
 }
 
-/// The outputs besides the rows.
+/// How the rows are printed, and what is written besides them.
 struct Output {
   OutputFormat format = OutputFormat::kText;
   ExportOptions exports;

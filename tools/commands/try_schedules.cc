@@ -29,7 +29,7 @@ namespace bubblescope::tools {
 namespace {
 
 constexpr const char* kSearch = "search";
-constexpr double kMinChange = 0.01;  ///< of a step, for a note to state it
+constexpr double kMinChange = 0.01;  ///< a note states changes of the step above this
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
 

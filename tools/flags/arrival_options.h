@@ -13,7 +13,7 @@ namespace bubblescope::tools {
 std::string policy_text(ReadyPriority policy);
 /// --policy: whether ranks keep their order.
 void add_policy_option(CommandFlags& app, PredictOptions& options);
-/// --arrivals and --policy.
+/// Adds --arrivals and --policy.
 void add_arrival_options(CommandFlags& app, PredictOptions& options);
 
 /// Throws Error where a flag was given that is only simulated.

@@ -65,7 +65,7 @@ using SetDuration = std::function<void(UniformCost&, Nanos)>;
 /// A flag of one duration. Halves of a backward that are not given follow from the full one.
 void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
                   const SetDuration& set);
-/// --network, for what is simulated.
+/// Adds --network, for what is simulated.
 void add_network_option(CommandFlags& app, CostOptions& options);
 
 /// The memory that ops add, and its limit. `per` is that of --costs-per, which these leave alone.
@@ -100,7 +100,7 @@ std::int32_t parse_send_budget(const std::string& text);
 std::optional<UnshardLookahead> find_lookahead(const std::string& text);
 /// The keys of --lose: only `simulate` times the step in which the rank dies.
 enum class LossKeys : std::uint8_t { kRank, kRankAndTime };
-/// --lose, for commands that take one pipeline's schedule.
+/// Adds --lose, for commands that take one pipeline's schedule.
 void add_loss_option(CommandFlags& app, PredictOptions& options, LossKeys keys = LossKeys::kRank);
 /// Takes --replicas as those of the whole pipeline where a rank is lost. Throws Error where that
 /// leaves none.

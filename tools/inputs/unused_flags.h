@@ -26,7 +26,7 @@ enum class Hints : std::uint8_t { kNone, kFlags };
 void warn_of_unused_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
                           Hints hints = Hints::kFlags);
 
-/// The same without the flags of a model, for plans, which distribute it in many ways.
+/// Warns likewise, but not of a model's flags: plans distribute it in many ways.
 void warn_of_unused_step_flags(const PredictInputs& inputs, std::span<const PredictedOps> steps,
                                Hints hints = Hints::kFlags);
 

@@ -43,7 +43,7 @@ class ModelEvaluator {
     Configuration first;
     Outcome refused;                                 ///< why none of them became a plan
     std::vector<std::optional<LayerCounts>> layers;  ///< [split]; nullopt if not worth trying
-    /// [split]; of configurations that choose modules.
+    /// [split]; set for configurations that choose modules.
     std::vector<RecomputeModules> modules;
   };
 

@@ -36,8 +36,8 @@ struct UnequalStage {
   static constexpr CauseKind kKind = CauseKind::kStage;
   std::int32_t stage = 0;
   std::int32_t rank = 0;  ///< which holds it
-  /// The stages of that rank which have as much work, but for 5 %, in ascending order, with
-  /// `stage`; empty where `stage` has less work than others.
+  /// The stages of that rank whose work is the same as that of `stage` within 5 %, `stage` itself
+  /// included, in ascending order. Empty if `stage` has less work than others.
   std::vector<std::int32_t> stages = {};
   double factor = 1;  ///< its work relative to the mean stage's
 };

@@ -1,9 +1,9 @@
-// How far the speeds of ops differ by chance: what is slower by less is not a cause.
+// How far the speeds of ops differ by chance. A smaller difference is not a cause.
 //
-// The median time of a group of ops is off by what is left in it of the noise of single ops, of
+// The median time of a group of ops still contains a part of the noise: that of single ops, of
 // ranks in single steps (sim/analysis/fit_noise.h) and, between replicas, of the lengths of their
-// micro-batches. Two such medians are compared, several times: one comparison of a thousand
-// exceeds 3.5 standard errors.
+// micro-batches. Two such medians are compared, several times: one comparison of a thousand exceeds
+// 3.5 standard errors.
 #pragma once
 
 #include <span>

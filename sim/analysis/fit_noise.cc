@@ -84,9 +84,9 @@ std::vector<Deviation> find_deviations(std::span<const OpSample> samples,
   return deviations;
 }
 
-/// The variance of an effect: that of its groups' means, which have so many degrees of freedom,
-/// less the variance that is left in them of other effects. 0 unless it is significant: over two
-/// standard errors of what the others alone would give.
+/// Returns the variance of an effect: the variance of its groups' means, with so many degrees of
+/// freedom, minus the part of it that other effects leave there. 0 unless it is significant, which
+/// is over two standard errors of what the others alone would give.
 double variance_of(const Groups& groups, double freedom, double left) {
   if (freedom <= 0) return 0;
   double squares = 0;

@@ -28,9 +28,9 @@ struct SendSuggestion {
   std::optional<ReceiveSuggestion> receives;
 };
 
-/// The sends to post directly after the op that produces their content, as few of them as possible
-/// where they are few, so that lists which deadlock run. Empty if they run as they are, if that
-/// does not help, and for schedules without posted messages. Throws as lower() does.
+/// Suggests sends to post directly after the op that produces their content, so that lists run that
+/// would deadlock. If few are enough, it finds the fewest. Empty if the lists run as they are, if
+/// moving sends does not help, and for schedules without posted messages. Throws as lower() does.
 std::optional<SendSuggestion> suggest_sends(const ValidSchedule& schedule,
                                             const LowerOptions& options, const CostModel& costs);
 

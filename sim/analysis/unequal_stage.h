@@ -8,8 +8,8 @@
 
 namespace bubblescope::inline sim {
 
-/// The stage with the most work in steps to which these counterfactuals are applied first, or the
-/// one with the least where that is farther from the others.
+/// Finds the stage with the most work, or the one with the least if that is farther from the
+/// others. The counterfactuals are applied to the steps first.
 UnequalStage find_unequal_stage(std::span<const ReplicatedStep> steps,
                                 std::span<const Counterfactual> counterfactuals);
 

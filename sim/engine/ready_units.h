@@ -1,4 +1,4 @@
-// The ops that a rank may run next where its order is a hint, and the rules by which it chooses.
+// The ops that a rank may run next if its order is only a hint, and the rules by which it chooses.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ struct Event {
 
 }  // namespace
 
-/// One run. Instructions whose dependencies all have a known end are timed at once, so that at
-/// every moment all tasks that can begin by then are known and no event comes too late.
+/// One run. An instruction is timed as soon as the ends of all its dependencies are known. So at
+/// every moment all tasks that can begin by then are known, and no event comes too late.
 class SharedLoop {
  public:
   SharedLoop(const SharedSimulator& simulator, std::span<const Nanos> fixed)

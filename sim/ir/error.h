@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   Fault fault_;
 };
 
-/// One thing that is wrong with a schedule, and where, if that is known.
+/// A fault of a schedule, and its place if that is known.
 struct Problem {
   std::optional<std::int32_t> rank;      ///< the rank on which it occurs
   std::optional<std::int32_t> position;  ///< the index in that rank's order

@@ -8,9 +8,8 @@
 
 namespace bubblescope::inline sim {
 
-/// The kind of an op, grouped: five that compute, four that move messages, two that wait for sends,
-/// two that copy activations, those of a whole stage or rank, and the empty cell of the grids that
-/// frameworks write.
+/// The kind of an op, in groups: compute ops, messages, waits for sends, copies of activations, ops
+/// of a whole stage or rank, and the empty cell in the grids of frameworks.
 enum class OpKind : std::uint8_t {
   kForward,           ///< F
   kBackward,          ///< B: the full backward, input and weight gradient in one

@@ -93,8 +93,8 @@ class Posting {
     return op.kind == OpKind::kForward ? static_cast<std::size_t>(schedule_.fused_forwards) : 1;
   }
 
-  /// An input that one of `fused` lacks, or an op that it waits for by an after edge and that does
-  /// not run with it.
+  /// Finds an input that one of `fused` lacks, or an op that it must wait for by an after edge,
+  /// unless that op runs together with it.
   std::optional<std::size_t> find_missing(std::span<const Op> fused, std::size_t at) const {
     const Op& op = fused[at];
     if (is_compute(op.kind))

@@ -78,8 +78,8 @@ inline bool is_arrival(const Instruction& instruction) {
 /// The op, or "0ARRIVE2" for the wait until micro-batch 2 arrives at stage 0.
 std::string to_string(const Instruction& instruction);
 
-/// An instruction in a lane that can never start, and the instruction in a lane that it waits for,
-/// possibly through a message that only the latter could release.
+/// Two instructions in lanes: `op` can never start because it waits for `awaited`, possibly through
+/// a message that only `awaited` could release.
 struct Wait {
   std::int32_t rank = 0;
   Op op;

@@ -77,8 +77,8 @@ struct CostAssumptions {
   /// The fraction of a message between pipeline ranks that blocks the op that sends it; 1 if a
   /// runtime waits for its sends, like Megatron-LM without --overlap-p2p-communication.
   double message_exposed = 0;
-  /// The part of that for which the op that receives the message waits as well: 1 where sends and
-  /// receives block one after the other, in DeepSpeed's pipeline (runtime/pipe/p2p.py).
+  /// The part of that time for which the receiving op waits as well. It is 1 if sends and receives
+  /// block one after the other, as in DeepSpeed's pipeline (runtime/pipe/p2p.py).
   double receives_exposed = 0;
   /// The exposed fraction of the gradients' reduction, and of the gathering of new weights: a
   /// sixteenth is the last bucket; 1 where a runtime reduces after the last backward.

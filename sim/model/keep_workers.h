@@ -11,9 +11,9 @@
 
 namespace bubblescope::inline sim {
 
-/// The table for `schedule`, with the replicas' times of its stages. Unchanged with one replica,
-/// where the ranks differ in number, where stages stay on their ranks, or where an entry of the
-/// table is not one stage of one rank.
+/// Returns the table for `schedule`, with the replicas' times of its stages. The table does not
+/// change if there is one replica, if the numbers of ranks differ, if stages stay on their ranks,
+/// or if an entry is not one stage of one rank.
 CostTable keep_workers(const CostTable& table, const Schedule& measured, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

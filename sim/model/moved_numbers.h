@@ -34,8 +34,8 @@ CastNumbers cast_numbers(const Transformer& model, std::int64_t layer, double in
 /// GPT style adds biases beside the GEMMs, and dropout with a one-byte mask in the residual's
 /// kernel. Gated models add rotary positions and a fused kernel over three tensors.
 MovedNumbers moved_forward(const Transformer& model, double inner);
-/// The gradient of a norm reads two tensors and writes one, that of a residual adds two, that of an
-/// activation reads two and writes one, and that of a bias is a sum.
+/// Counts the numbers that gradients move: a norm's reads two tensors and writes one, a residual's
+/// adds two, an activation's reads two and writes one, and a bias's is a sum.
 MovedNumbers moved_backward(const Transformer& model, double inner);
 /// Numbers that PyTorch's own kernels move beyond these. They convert queries and keys to 32 bits,
 /// multiply them as complex numbers and convert them back, 10 numbers of 16 bits for every 2 of a

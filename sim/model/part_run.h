@@ -56,9 +56,9 @@ PartRun run_parts(const OpParts& op, const LaneContention& contention);
 /// Throws Error where run_pair() would refuse the order for what it lists.
 void expect_order(const OpParts& forward, const OpParts& backward, const PairOrder& order);
 
-/// Runs the parts of an overlapped pair, which one host launches. Throws Error where the order
-/// lacks parts, or has one that its op lacks and must not, and where parts wait for each other in
-/// it.
+/// Runs the parts of an overlapped pair, which one host launches. Throws Error if the order lacks
+/// parts, if it lists a part that its op must have and lacks, or if it makes parts wait for each
+/// other.
 PartRun run_pair(const OpParts& forward, const OpParts& backward, const PairOrder& order,
                  const LaneContention& contention);
 

@@ -94,8 +94,9 @@ UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters
           dense.updated + experts.updated};
 }
 
-/// A collective adds its last part to so much compute beside it, and, of the rest, either the time
-/// that it takes longer than that compute or the time by which it slows that compute down.
+/// Returns the exposed time of a collective beside so much compute. Its last part is exposed. Of
+/// the rest, so is the time by which it is longer than the compute, or the time by which it slows
+/// the compute down.
 Nanos exposed(Nanos collective, double compute, const CostAssumptions& assumptions,
               double min_fraction = kLastBucket) {
   const auto last =

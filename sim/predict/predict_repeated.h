@@ -31,12 +31,12 @@ struct ShortSteps {
 
 /// Predicts the step of a schedule that has its moves already, with its complete report. Program
 /// and Timeline hold only a part of the instructions: all that the report names, and all compute
-/// ops of the chosen ranks. Without dependencies, uncontended times or Timing. A model's layers
-/// must have been chosen (sim/predict/choose_layers.h).
+/// ops of the chosen ranks. Dependencies, uncontended times and Timing are missing. A model's
+/// layers must have been chosen (sim/predict/choose_layers.h).
 ///
-/// Returns the schedule where micro-batches, noise or contention make ops differ, where anything
-/// but the report is asked for (sensitivity, arrivals, faults), or where no short step becomes
-/// steady.
+/// Returns the schedule itself if this is not possible: if micro-batches, noise or contention make
+/// ops differ, if more than the report is needed (sensitivity, arrivals, faults), or if no short
+/// step becomes steady.
 std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
                                                          const Config& config,
                                                          const ChooseRanks& choose_ranks,

@@ -13,9 +13,9 @@ struct SharedWork {
   Moves moves = {};         ///< recomputation and sharded parameters
 };
 
-/// The work of the measured schedule, for another one. Throws Error where the other one cannot have
-/// it: where activations are offloaded, where parameters are gathered in an order that follows from
-/// no rule, and where only some stages recompute and the other one has other stages.
+/// Returns the work of the measured schedule, for another one. Throws Error if the other one cannot
+/// have it: if activations are offloaded, if parameters are gathered in an order that follows no
+/// rule, or if only some stages recompute and the other one has other stages.
 SharedWork find_shared_work(const ValidSchedule& measured, const LowerOptions& lower,
                             const ValidSchedule& other);
 

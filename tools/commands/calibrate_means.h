@@ -1,8 +1,8 @@
-// Scales costs until the schedules that were measured give back the mean durations of their ops.
+// Scales costs until they give back the mean durations of the ops of the measured schedules.
 //
-// Durations by the number of busy ranks come from ranks that take turns and from ops beside which
-// that number did not change. Both are a little faster than a step's ops are in the mean, so a step
-// that is predicted from them would be too short.
+// The durations for each number of busy ranks come from ranks that take turns, and from ops during
+// which that number did not change. Both are a little faster than the mean op of a step, so a step
+// that is predicted from them alone would be too short.
 #pragma once
 
 #include <vector>

@@ -175,7 +175,8 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
 
 namespace {
 
-/// Whether a row that fits its limits is slower than one that does not, which cannot be chosen.
+/// Whether some row that exceeds its limits, and cannot be chosen, is faster than one that respects
+/// them.
 bool are_misfits_faster(const std::vector<ComparedRow>& rows) {
   const auto is_misfit = [](const ComparedRow& row) { return row.step && is_over_limits(row); };
   const auto fits = [](const ComparedRow& row) { return row.step && !is_over_limits(row); };

@@ -34,10 +34,10 @@ std::string gradients_of(const ComparedRow& row);
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
-/// The columns, with a cell for each row that has a step. "step" is there only where
-/// a whole step is not its makespan, "per mb" where steps differ in their number of micro-batches,
-/// "fits" where some schedule does not fit the model's devices, and "gradients" where they are not
-/// of the same precision.
+/// Returns the columns, with a cell for each row that has a step. Some are shown only if they say
+/// something: "step" if a whole step is longer than its makespan, "per mb" if steps have different
+/// numbers of micro-batches, "fits" if a schedule does not fit the model's devices, and "gradients"
+/// if precisions differ.
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows);
 
 /// Says what the columns are, below the table.

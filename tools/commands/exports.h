@@ -49,9 +49,9 @@ struct MeasuredFindings {
   std::vector<traces::ChangeTable> changes = {};
 };
 
-/// Writes the files that were asked for, which record the command line, and what was found where
-/// steps were measured and a format shows it. Several steps share one file where its format can
-/// hold them; else each has its own, with the step's name before the ending.
+/// Writes the files that were asked for, with the command line in them, and the findings on
+/// measured steps in formats that show them. Several steps share one file if its format can hold
+/// them; else each has its own, with the step's name before the ending.
 void write_exports(const std::vector<NamedStep>& steps, const ExportOptions& exports,
                    const std::string& command, const MeasuredFindings& findings = {});
 

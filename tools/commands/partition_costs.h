@@ -20,8 +20,8 @@ struct PartitionCosts {
 
 /// Writes the stages as a --costs file: durations of one micro-batch on one worker, the messages
 /// between stages over the slowest bandwidth, static bytes per rank. Stages that were made from a
-/// cost file keep everything that it says and that stages can share: messages, noise, replicas, the
-/// time outside the pipeline.
+/// cost file keep everything in it that stages can share: messages, noise, replicas, the time
+/// outside the pipeline.
 PartitionCosts write_partition_costs(const PartitionPlan& plan, const PartitionOptions& options);
 
 }  // namespace bubblescope::tools

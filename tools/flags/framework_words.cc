@@ -301,8 +301,8 @@ std::string find_group_size(const GivenWord& groups, const CommandFlags& app,
   return std::to_string(ranks / number);
 }
 
-/// Refuses a flag that says that collectives of tensor ranks are hidden in part where the runtime
-/// hides none.
+/// Refuses a flag by which collectives of tensor ranks are partly hidden, if the runtime hides
+/// none.
 void expect_tensor_overlap(const GivenWord& given, const std::vector<GivenWord>& all) {
   std::string name(kDefaultRuntime);
   for (const GivenWord& other : all) {
@@ -324,8 +324,8 @@ void resolve_flag(GivenWord& given, const CommandFlags& app, const std::vector<G
   if (given.theirs->translation == Translation::kOverlap) expect_tensor_overlap(given, all);
 }
 
-/// Refuses flags of ours whose values show that another program's are meant, and names the flags
-/// that are unknown as well.
+/// Refuses flags of ours that are meant as another program's, as their values show. It names
+/// unknown flags as well.
 void expect_own_meanings(const CommandFlags& app, const std::vector<GivenWord>& all,
                          bool is_megatron) {
   std::vector<std::string> faults;

@@ -14,10 +14,10 @@
 
 namespace bubblescope::tools {
 
-/// The words with the command's own flags instead of those of frameworks that say the same, and
-/// with lists of one flag in one word. Flags that say nothing here stay. Throws Error where two
-/// flags contradict each other and one of them is a framework's, and where a value shows that a
-/// flag is meant as in a framework that has another flag of that name.
+/// Returns the words with the command's own flags in place of equivalent flags of frameworks, and
+/// with the values of a list flag in one word. Flags that say nothing here stay. Throws Error if
+/// two flags contradict each other and one of them is a framework's, or if a value shows that a
+/// flag is meant as a framework's flag of the same name.
 std::vector<std::string> read_framework_words(const CommandFlags& app,
                                               const std::vector<std::string>& words);
 

@@ -6,9 +6,9 @@
 
 namespace bubblescope::tools {
 
-/// Says on stderr that a batch goes through one pipeline where no number of replicas was given, and
-/// where Megatron-LM's flags are given that layers are divided by their times. Sets
-/// ModelOptions::unstated, of which assumed_defaults.h says what holds for a step.
+/// Says on stderr that a batch goes through one pipeline if no number of replicas is given, and
+/// that layers are divided by their times if Megatron-LM's flags are given. Sets
+/// ModelOptions::unstated; assumed_defaults.h says which of these matter for a step.
 void find_unstated_defaults(const CommandFlags& app, PredictOptions& options);
 
 }  // namespace bubblescope::tools

@@ -32,8 +32,8 @@ std::string ends_text(const UnevenEnds& ends) {
   return text;
 }
 
-/// The other choices that decide a model's times, where they are not as usual, so that reports that
-/// differ do not say the same.
+/// Returns the other choices that decide a model's times, as far as they are unusual, so that
+/// different reports have different texts.
 std::string unusual_text(const ModelOnDevices& on) {
   std::string text;
   if (on.matrices == MatrixType::kFp8) text += ", GEMMs in fp8";

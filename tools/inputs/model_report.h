@@ -38,8 +38,8 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report,
                         const ModelOptions& options);
 
-/// The numbers that --fail-if can name of a model beside those of its report: "mfu", and
-/// "head_room_bytes", which is below zero where it does not fit.
+/// Returns the numbers of a model that --fail-if can name besides those of its report: "mfu", and
+/// "head_room_bytes", which is negative if the model does not fit.
 std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report);
 
 }  // namespace bubblescope::tools

@@ -36,8 +36,8 @@ void warn_of_unused_unit(const UniformMemory& memory, const std::string& why);
 /// Reports flags of memory that changed nothing in a measured step.
 void warn_of_unused_memory(const UniformMemory& memory, const PredictedOps& step);
 
-/// Reports the flags of shapes that none of these schedules takes; a file takes none. Names those
-/// that take a flag where others do not, and the results do not show that.
+/// Reports the flags of shapes that none of these schedules takes; a file takes none. If only some
+/// schedules take a flag and the results do not show it, it names those.
 void warn_of_unused_shape(const PredictOptions& options, const std::vector<std::string>& names);
 
 /// Whether a command uses a profile for more than the order: for the lists of a PyTorch release.

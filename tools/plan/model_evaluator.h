@@ -50,8 +50,8 @@ class ModelEvaluator {
   const SplitChoice& choose_splits(const Configuration& configuration);
   void assign_splits(const Configuration& configuration, const ModelOnDevices& here);
   /// Chooses the modules of the first split and of kFitted: the first set of list_module_sets()
-  /// with which the split fits, with gradients as they are. Nothing is chosen where that is the
-  /// empty set, or one that another split does as well with.
+  /// with which the split fits, with gradients as they are. Chooses nothing if that set is empty,
+  /// or if another split does as well with it.
   void choose_modules(const Configuration& configuration, const Schedule& without_order);
   /// Empty if the layers cannot be split that way, or do not fit.
   std::optional<LayerCounts> fit_layers(const ModelOnDevices& on, const ValidSchedule& schedule,

@@ -15,8 +15,8 @@ namespace bubblescope::tools {
 /// One value of a plan's --recompute.
 struct RecomputeChoice {
   Recompute recompute = Recompute::kNone;
-  /// Whether modules are recomputed that the plan chooses: the set that takes the least time of
-  /// those with which a split fits, where it does not fit without.
+  /// Whether the plan chooses the modules to recompute. If a split does not fit without
+  /// recomputation, it gets the set that makes it fit in the least time.
   bool chooses_modules = false;
   RecomputedLayers layers = {};  ///< of every stage, where all of a layer is recomputed
 };

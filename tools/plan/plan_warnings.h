@@ -24,8 +24,8 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
 /// Names what the predicted steps have that write_plan_config() does not write for Megatron-LM.
 void note_unwritten_settings(const traces::TrainingSettings& training, const ModelOptions& model);
 
-/// Warns that the plans were predicted for another runtime than that of `framework`, which they are
-/// written for.
+/// Warns if the plans were predicted for another runtime than that of the framework for which they
+/// are written.
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model);
 
 /// Notes what the sweep over a model's configurations leaves out and may be faster, except for the

@@ -44,10 +44,10 @@ std::size_t count_configurations(const Axes& axes);
 /// those that do not (find_full_groups). Throws Error for more than kMaxConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
-/// Expands a list of schedules: names, separated by commas; "all" is every synchronous schedule
-/// that trains and whose order is fixed by its shape, "searched" every one that searches for an
-/// order first, which takes tenths of a second each, "vocab" every one that splits the output
-/// layer of a model over all ranks. `sliced` adds those that slice sequences.
+/// Expands a list of schedules: names, separated by commas. "all" is every synchronous schedule
+/// that trains and has a fixed order for its shape. "searched" is every one that searches for an
+/// order first, in tenths of a second. "vocab" is every one that splits the output layer of a model
+/// over all ranks. `sliced` adds those that slice sequences.
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced,
                                           bool has_model = false);
 

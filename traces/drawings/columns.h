@@ -46,8 +46,8 @@ enum class Paint : std::uint8_t {
   /// A column shows the kind (F, B, ..., or idle) that fills most of it, the earlier one on a tie.
   /// Anything at least one column long is visible.
   kLargestShare,
-  /// For columns that hold many ops: the time that a column leaves out counts for the next, so that
-  /// every kind fills columns in proportion to its time, and short idle times show where they add
+  /// For columns that hold many ops: time that a column leaves out is added to the next, so that
+  /// every kind fills columns in proportion to its time, and short idle times show once they add
   /// up.
   kInProportion,
 };

@@ -27,7 +27,7 @@ struct ObservedActivity {
   bool is_whole_step = false;
   Nanos start = 0;
   Nanos end = 0;
-  std::optional<std::int32_t> chunk = {};  ///< whose parameters it is about, where that is known
+  std::optional<std::int32_t> chunk = {};  ///< the chunk of its parameters, if known
   bool has_step = true;                    ///< false: it follows from the ops around it
   bool runs_between_ops = false;           ///< its thread runs ops as well, one at a time
   bool has_microbatch = false;             ///< it states one

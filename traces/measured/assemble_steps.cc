@@ -149,8 +149,8 @@ struct Findings {
   Corrections corrections = {};  ///< in all steps, also in those that are left out
 };
 
-/// Adds what was found to the remarks of a trace. A rank without a trace makes the report one of
-/// some ranks: `missing_ranks` says which it is, if that is known, else the stage that none runs.
+/// Adds what was found to the remarks of a trace. If a rank has no trace, the report covers only
+/// some ranks: `missing_ranks` names it if it is known, and otherwise the stage that no rank runs.
 Remarks gather_remarks(Remarks remarks, const Findings& found,
                        const std::optional<std::string>& missing_ranks) {
   const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& sentences) {

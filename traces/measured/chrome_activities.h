@@ -33,11 +33,11 @@ class ChromeActivities {
 
   void add_op(const ChromeSlice& slice, const ObservedOp& op);
 
-  /// The activity that a slice is, without a step. Its rank is that of the ops with the same
-  /// arguments, thread or process. What a step has around its ops (the optimizer) and that states a
-  /// step is the job's where none has these, as in a process of its own: some rank stands for it.
-  /// nullopt where several ranks or none have these otherwise, and where the slice contains ops of
-  /// its rank, or lies within the activity that was found last.
+  /// Finds the activity that a slice is, without a step. Its rank is that of the ops with the same
+  /// arguments, thread or process. If there are none, as in a process of its own, a slice that
+  /// states a step and is work around the ops (the optimizer) belongs to the whole job, and some
+  /// rank stands for it. nullopt if the rank of any other slice is not clear, if the slice contains
+  /// ops of its rank, or if it lies within the activity that was found last.
   std::optional<ObservedActivity> find(const OtherSlice& slice);
 
   /// A slice that contains ops of its rank, as a mark of a whole step; nullopt if it does not.

@@ -1,5 +1,5 @@
-// Completes ops whose names leave open which step, rank or stage they belong to, from the order in
-// which all ranks ran them.
+// Completes ops whose names do not tell their step, rank or stage. The order in which all ranks ran
+// them tells it.
 #pragma once
 
 #include "traces/files/trace_format.h"

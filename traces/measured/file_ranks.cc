@@ -204,8 +204,8 @@ std::optional<std::string> describe_single_stage(const ObservedTrace& trace, std
       files);
 }
 
-/// A single process in a file that is named after a later rank is that rank, so that others are
-/// missing: every file may number its only process 0.
+/// If a file is named after a later rank and has a single process, the process is that rank, and
+/// the ranks before it are missing: every file may number its only process 0.
 void rank_lone_process(ObservedTrace& trace) {
   Recorder& only = trace.recorders.front();
   const std::optional<NamedNumber> named = find_rank_number(name_in(only.where));

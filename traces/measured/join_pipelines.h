@@ -20,8 +20,8 @@ struct RankedTrace {
 };
 
 /// Sets the replica and the rank of every recorder, if several have the same place and none states
-/// either. Throws Error, which lists the traces of each place, where times leave open which belong
-/// together.
+/// either. Throws Error, which lists the traces of each place, if times do not tell which of them
+/// belong together.
 RankedTrace join_pipelines(ObservedTrace trace);
 
 }  // namespace bubblescope::traces

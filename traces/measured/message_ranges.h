@@ -45,8 +45,8 @@ struct BetweenCalls {
 };
 
 /// Returns the ops of one rank, from its calls by start. Throws Error, which begins with `where`,
-/// for calls that cannot follow each other, and for those of several stages per rank, whose ops
-/// cannot be distinguished.
+/// if calls cannot follow each other, or if they are those of several stages per rank, because then
+/// their ops cannot be distinguished.
 std::vector<BetweenCalls> find_ops_between(const std::vector<TimedCall>& calls,
                                            const std::string& where);
 

@@ -148,9 +148,9 @@ bool had_arrived(const Taken& message) {
   return message.end - *came <= at_once;
 }
 
-/// The time of a message that had arrived before its rank came for it: at most `usual`, the median
-/// of those that ranks waited for. It ends with the op that its rank still ran, if it started
-/// during that op, which marks its time as unknown.
+/// Returns the end of a message that arrived before its rank waited for it: at most `usual` after
+/// its start, the median of those that ranks waited for. If it started during the op that its rank
+/// still ran, it ends with that op, which marks its time as unknown.
 Nanos arrival(const Taken& message, std::optional<Nanos> usual) {
   if (message.receiver_free && *message.receiver_free > message.start)
     return *message.receiver_free;

@@ -13,8 +13,8 @@
 namespace bubblescope::traces {
 
 /// Says, in a whole sentence without the step, which micro-batches no rank has an op of although
-/// every stage had the time to run them. nullopt where the numbers have no gaps, where the times of
-/// ops show that nothing ran in them, and where ops without a number are counted.
+/// every stage had time to run them. nullopt if the numbers have no gaps, if the times of ops show
+/// that nothing ran there, or if ops without a number are counted.
 std::optional<std::string> describe_missing_microbatches(const StepOps& step);
 
 }  // namespace bubblescope::traces

@@ -16,8 +16,8 @@
 namespace bubblescope::traces {
 
 /// Says which ranks have no trace: "2 of the 4 ranks of the job have no trace: 1, 3". Files may
-/// state how many ranks there are; where they do not, a stage that no trace runs shows that one is
-/// missing, or a rank between those that are given. nullopt where no rank is known to be missing.
+/// state how many ranks there are. If they do not, a rank is missing if no trace runs some stage,
+/// or if there is a gap between the ranks. nullopt if no rank is known to be missing.
 std::optional<std::string> describe_missing_ranks(const ObservedTrace& trace);
 
 /// Pipelines of which some ranks have no trace, although others are whole.
@@ -37,8 +37,8 @@ IncompleteReplicas find_incomplete_replicas(const std::map<StepKey, StepOps>& st
 ObservedTrace without_replicas(ObservedTrace trace, const std::set<std::int32_t>& replicas);
 
 /// Says which data-parallel replicas have no trace, or that ranks outside of the pipeline may be
-/// such, and what that means for a report on the others, `left_out` of which are not in it. nullopt
-/// where none is known to be missing.
+/// such replicas, and what that means for the report on the others. `left_out` of the others are
+/// not in the report. nullopt if none is known to be missing.
 std::optional<std::string> describe_missing_replicas(const ObservedTrace& trace,
                                                      std::int64_t left_out);
 

@@ -61,8 +61,8 @@ class NameRules {
   /// Parses a file of rules. Throws Error with the place of the first fault.
   static NameRules parse(std::string_view text, const std::string& file);
 
-  /// The meaning of a name by the first rule that matches it; nullopt where none does. Throws Error
-  /// where the rule finds a text that is not a number, or a number that no op has.
+  /// Finds the meaning of a name by the first rule that matches it; nullopt if none does. Throws
+  /// Error if the rule reads a number from a text that is none, or a number that no op has.
   std::optional<NameMeaning> find(const RuledSlice& slice) const;
 
   /// Finds the meaning of a name alone, by those rules that need nothing else.

@@ -32,8 +32,8 @@ class NsysProcess {
   /// The extent of the message kernels launched within `range`; nullopt where there is none.
   std::optional<TimeSpan> find_messages(const TimeSpan& range) const;
 
-  /// The extent of all other activities that these threads launched within `range`, whose own
-  /// thread is `thread`; nullopt where there is none.
+  /// Returns the extent of all other activities that these threads launched within `range`;
+  /// `thread` is the one of the range. nullopt if there are none.
   std::optional<TimeSpan> find_work(const TimeSpan& range, LaunchedBy by = LaunchedBy::kAll,
                                     std::int64_t thread = 0) const;
 

@@ -18,7 +18,7 @@ constexpr const char* kMarkSteps =
     "give profile() a schedule (torch.profiler.schedule()) and call profiler.step() after each "
     "step: without a schedule it writes no mark";
 
-/// The annotations that were seen, and the rules that read them where some fit.
+/// Lists the annotations that were seen, and suggests rules that read them if some fit.
 std::string suggest_rules(const SeenNames& names) {
   std::string rules = names.suggest_op_rules();
   const std::string step = names.suggest_step_rule();

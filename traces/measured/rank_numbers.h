@@ -18,8 +18,8 @@ struct RankNumbers {
 };
 
 /// Numbers every recorder: by the rank that it states, else by the first stage that it runs, else
-/// in the order of the files. Ranks without a recorder are counted only where they must be missing:
-/// where their stages are, where ops do not state theirs, or where files count them.
+/// in the order of the files. Ranks without a recorder are counted only if they must be missing,
+/// because their stages are, because ops do not state their stages, or because files are counted.
 RankNumbers number_ranks(const ObservedTrace& trace);
 
 /// Whether the ranks that all recorders state can be used as they are. Numbers of devices can, and

@@ -14,10 +14,10 @@ namespace bubblescope::traces {
 /// `computes` are the compute ops of one step, whose `recorder` is their rank.
 StagesByRank find_unrecorded_stages(const std::vector<ObservedOp>& computes, std::int32_t ranks);
 
-/// Returns the ops of these stages, in an order that the ranks can have run: each is at the time at
-/// which its input ended on a stage that was recorded, or, if there is none, at which its reader
-/// began. Kinds and micro-batches are those of the nearest stage that was recorded. `computes` are
-/// those of find_unrecorded_stages().
+/// Returns the ops of these stages, in an order that the ranks can have run. Each op is at the time
+/// at which its input ended on a recorded stage or, if there is none, at which its reader began.
+/// Kinds and micro-batches are those of the nearest recorded stage. `computes` are those of
+/// find_unrecorded_stages().
 std::vector<ObservedOp> make_stand_ins(const std::vector<ObservedOp>& computes,
                                        const StagesByRank& missing);
 

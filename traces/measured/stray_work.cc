@@ -37,8 +37,8 @@ StepExtents find_extents_in_files(const ObservedTrace& trace) {
   return extents;
 }
 
-/// The time of all ranks in all steps. A step takes as long as the longest extent that a file shows
-/// of it, which is that of the first rank.
+/// Returns the time of all ranks in all steps. A step takes as long as the longest extent in its
+/// file, which is that of the first rank.
 double sum_pipelines(const StepExtents& extents, std::int64_t ranks) {
   std::map<std::int64_t, Nanos> steps;
   for (const auto& [place, extent] : extents) {

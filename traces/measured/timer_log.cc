@@ -192,8 +192,8 @@ class Reader {
     run.is_deepspeed = run.is_deepspeed || !is_megatron;
   }
 
-  /// Takes the timers of a line for the reports that are open. `known` is the run that the line
-  /// belongs to, where that is certain.
+  /// Takes the timers of a line for the reports that are open. `known` is the run to which the line
+  /// belongs, if that is certain.
   void take_timers(std::string_view line, TimerRun* known) {
     std::optional<TimerField> field = find_range_field(line);
     if (field) {

@@ -115,8 +115,8 @@ bool is_whole(std::string_view line, const Rewrite& rewrite) {
   }
 }
 
-/// Returns "" for a file that does not exist, or that the process that printed the plan removes
-/// meanwhile.
+/// Returns "" for a file that does not exist. The process that prints the plan may just have
+/// removed it.
 std::string read_if_there(const std::string& path) {
   std::error_code ignored;
   if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))

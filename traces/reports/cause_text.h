@@ -29,8 +29,8 @@ void write_causes_json(JsonWriter& json, const CauseReport& report, Nanos step);
 /// Those that a text shows: the largest five that save 1 % of the step or more.
 std::vector<Cause> find_shown_causes(const CauseReport& report, Nanos step);
 
-/// The shown causes in words. Their remark says so where no cause saves 1 % of the step or none is
-/// known, and where the causes overlap, so that their savings do not add up.
+/// Writes the shown causes in words. Their remark says if no cause saves 1 % of the step, if none
+/// is known, or if causes overlap, so that their savings do not add up.
 CausesInWords describe_causes(const CauseReport& report, Nanos step, bool has_replicas);
 
 /// The same as lines of a report:

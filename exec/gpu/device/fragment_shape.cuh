@@ -11,11 +11,11 @@ inline constexpr int kFragmentRows = 16;    ///< of a product
 inline constexpr int kFragmentColumns = 8;  ///< of a product
 
 /// A warp has `pieces` x 16 rows of one side, and passes through tiles of `tile` rows of the other
-/// side, `step` of them at once. `keeps`: how many of its one or two left operands stay in
-/// registers; the others are read from shared memory for every product. `blocks`: of a
-/// multiprocessor, for which registers must suffice. `heads`: whose blocks start together, enough
-/// that the last blocks are short, and few enough that their keys and values stay in the L2 cache.
-/// `slack`: how many powers of two the largest score may grow before sums are scaled anew.
+/// side, `step` of them at once. `keeps` of its one or two left operands stay in registers; the
+/// others are read from shared memory for every product. `blocks` of them share a multiprocessor,
+/// so registers must suffice for all. The blocks of `heads` heads start together: enough that the
+/// last blocks are short, and few enough that their keys and values stay in the L2 cache. The
+/// largest score may grow by `slack` powers of two before sums are scaled anew.
 template <int width, int warps, int pieces, int tile, int step, int keeps, int blocks,
           int heads = 16, int slack = 8>
 struct FragmentShape {

@@ -39,8 +39,9 @@ const Nvml& open_nvml();
 /// Loads another library, for tests; every call loads it again.
 Nvml open_nvml(const std::string& library);
 
-/// "power cap, thermal slowdown" for the bits of throttle_reasons(); empty if there are none. Bits
-/// that only say that the device is idle, or that its clocks are set, are left out.
+/// Returns a text such as "power cap, thermal slowdown" for the bits of throttle_reasons(); empty
+/// if there are none. It leaves out bits which only say that the device is idle or that its clocks
+/// are set.
 std::string describe_throttle_reasons(unsigned long long reasons);
 
 }  // namespace bubblescope::exec

@@ -20,10 +20,9 @@ struct PlannedStream {
 
 struct StreamPlan {
   std::vector<PlannedStream> streams;
-  /// All instructions in the order of enqueueing: about that in which they start, so that a host
-  /// that waits for room on a full stream has enqueued what the other streams can run meanwhile. A
-  /// message directly follows its producer, so that no message on a link is queued behind one that
-  /// is produced later.
+  /// All instructions in the order of enqueueing, which is about that of their starts: if the host
+  /// waits for room on a full stream, the other streams have work meanwhile. A message directly
+  /// follows its producer, so that it never waits on its link behind one that is produced later.
   std::vector<InstructionId> order;
   std::vector<std::uint32_t> place;       ///< [instruction]: its position in `order`
   std::vector<std::uint32_t> stream_of;   ///< [instruction]

@@ -84,8 +84,8 @@ PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& wo
   });
 }
 
-/// Throws Error where options are wrong for any schedule, and where these need a shape that they
-/// lack. What is said of the options is said again where a step is predicted.
+/// Throws Error if options are wrong for every schedule, or if they need a shape that is not given.
+/// Remarks on the options come later, when a step is predicted.
 void expect_comparable(const std::vector<std::string>& names, const Arguments& words,
                        PrintCapture& kept) {
   const auto is_built = [](const std::string& name) {

@@ -154,8 +154,10 @@ class RankAcceptor {
     const auto count = static_cast<std::int32_t>(accepted_.size());
     const std::string rank = "rank " + std::to_string(hello.rank_info.rank);
     if (hello.rank_info.count != count)
-      throw Error(Fault::kMachine, rank + " counts " + std::to_string(hello.rank_info.count) +
-                                       " processes and rank 0 " + std::to_string(count));
+      throw Error(Fault::kMachine, rank + " was started as one of " +
+                                       std::to_string(hello.rank_info.count) +
+                                       " processes, rank 0 as one of " + std::to_string(count) +
+                                       "; start all by one launcher");
     if (hello.rank_info.rank < 1 || hello.rank_info.rank >= count)
       throw Error(Fault::kMachine, "rank 0 expects no " + rank);
     std::optional<AcceptedRank>& place = accepted_[static_cast<std::size_t>(hello.rank_info.rank)];

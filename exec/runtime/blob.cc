@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void refuse() {
   throw Error(Fault::kMachine,
-              "a process sent fewer bytes than it announced; it was damaged, or "
-              "not all processes run the same program");
+              "there are fewer bytes than announced; they were damaged, or not all processes run "
+              "the same program");
 }
 
 }  // namespace

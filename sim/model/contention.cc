@@ -62,7 +62,9 @@ class ContentionBuilder {
     if (role != Role::kWork || (!is_compute(op.kind) && !is_slowed)) return;
     if (traffic_.fixed[id] <= 0 || flows_.contains(id)) return;
     if (traffic_.fixed[id] > kMaxContendedDuration)
-      throw Error(to_string(op) + " takes over an hour, which is too long for a contended op");
+      throw Error(to_string(op) +
+                  " takes over an hour, which is too long for a contended op; give it a shorter "
+                  "time, or no contention");
     const auto device = static_cast<std::uint32_t>(rank / contention_.ranks_per_device);
     traffic_.devices = std::max(traffic_.devices, device + 1);
     traffic_.contended_ops.push_back({id, device, row_of(op), is_compute(op.kind), op.kind});

@@ -11,6 +11,7 @@
 #include "sim/ir/offload.h"
 #include "sim/ir/recompute.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/lone_transport.h"
 #include "tests/support/verified_training.h"
 
@@ -199,19 +200,24 @@ TEST(Training, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
 }
 
 TEST(Training, WhatCannotBeTrainedIsRefused) {
-  const auto refuses = [](const Schedule& schedule, const exec::TrainingOptions& options) {
-    EXPECT_THROW(exec::Training(schedule, lowered(schedule), options), Error);
+  const auto refusal = [](const Schedule& schedule, const exec::TrainingOptions& options) {
+    return error_of([&] { exec::Training(schedule, lowered(schedule), options); });
   };
   exec::TrainingOptions odd_heads = small_model();
   odd_heads.model.heads = 3;
-  refuses(*build_if_legal(find_schedule("1f1b"), {2, 1, 2, 1, {}}), odd_heads);
-  // Four tokens cannot have five slices.
-  refuses(*build_if_legal(find_schedule("seq1f1b"), {2, 1, 2, 5, {}}), small_model());
+  EXPECT_EQ(refusal(*build_if_legal(find_schedule("1f1b"), {2, 1, 2, 1, {}}), odd_heads),
+            "3 heads do not divide a width of 8; choose a multiple as the width");
+  EXPECT_EQ(refusal(*build_if_legal(find_schedule("seq1f1b"), {2, 1, 2, 5, {}}), small_model()),
+            "sequences of 4 tokens cannot be split into 5 slices; take `seq_length` 5 or more");
   ScheduleRequest shared{{3, 1, 6, 1, {}}, {}, {}};
   shared.replicas = {2, 1};
-  refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // no reductions
+  EXPECT_EQ(refusal(build_schedule(find_schedule("pipedream"), shared), small_model()),
+            "pipedream: replicas of a stage must sum their gradients in every update; add "
+            "`optimizer` local");
   shared.shape.microbatches = 5;
-  refuses(build_schedule(find_schedule("pipedream"), shared), small_model());  // half a round
+  EXPECT_EQ(refusal(build_schedule(find_schedule("pipedream"), shared), small_model()),
+            "5 micro-batches do not fill the 2 replicas of stage 0; take a multiple of it as "
+            "`microbatches` to train");
 }
 
 InstructionId find_copy(const Program& program, const std::string& name) {
@@ -255,7 +261,9 @@ TEST(Training, RefusesWhatCameBackCut) {
   kept.input = exec::Matrix(2, 8);
   exec::Blob bytes = exec::to_bytes(kept);
   bytes.resize(bytes.size() - 5);
-  EXPECT_THROW(exec::read_saved_forward(bytes), Error);
+  EXPECT_EQ(error_of([&] { exec::read_saved_forward(bytes); }),
+            "there are fewer bytes than announced; they were damaged, or not all processes run "
+            "the same program");
 }
 
 /// The measured peaks are those of the memory curve, including recomputed and evicted parts.

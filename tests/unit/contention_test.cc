@@ -15,6 +15,7 @@
 #include "sim/model/cost_table.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -134,7 +135,9 @@ TEST(ContentionTracker, OpsThatNoiseMakesHoursLongEndOnTime) {
 }
 
 TEST(ContentionTracker, AnOpOfOverAnHourIsRefused) {
-  EXPECT_THROW(run_apart({kMaxContendedDuration + 1}, slowed(1, 1, {})), Error);
+  EXPECT_EQ(error_of([&] { run_apart({kMaxContendedDuration + 1}, slowed(1, 1, {})); }),
+            "0F0 takes over an hour, which is too long for a contended op; give it a shorter "
+            "time, or no contention");
 }
 
 // B is I, which takes 5 ns as it does alone, and W, which takes 10 instead of 5: 15 / 10.

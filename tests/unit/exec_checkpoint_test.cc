@@ -1,4 +1,5 @@
 // A training that is saved and restored between two steps continues bit for bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "exec/training/matrix_blob.h"
 #include "exec/training/training_identity.h"
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {
@@ -86,15 +88,20 @@ TEST(Checkpoint, AStateOfAnotherTrainingIsRefused) {
   exec::TrainingOptions options = small_model();
   options.model.blocks_per_stage = 2;
   exec::Training two_blocks(*schedule, program, options);
-  EXPECT_THROW(two_blocks.stages().restore(state), Error);
+  EXPECT_EQ(error_of([&] { two_blocks.stages().restore(state); }),
+            "a checkpoint has matrices of other sizes than the model");
   exec::Training same(*schedule, program, small_model());
   for (const std::size_t size : {std::size_t{0}, std::size_t{4}, state.size() - 1}) {
     const exec::Blob cut(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THROW(same.stages().restore(cut), Error) << size;
+    EXPECT_EQ(error_of([&] { same.stages().restore(cut); }),
+              "there are fewer bytes than announced; they were damaged, or not all processes run "
+              "the same program")
+        << size;
   }
   exec::Blob longer = state;
   longer.push_back({});
-  EXPECT_THROW(same.stages().restore(longer), Error);
+  EXPECT_EQ(error_of([&] { same.stages().restore(longer); }),
+            "a checkpoint has more bytes than its training needs");
 }
 
 /// The offset after the losses and the weights of the first stage, where its optimizer begins.
@@ -120,7 +127,11 @@ TEST(Checkpoint, AnOptimizerThatNoTrainingHasIsRefused) {
   for (const std::int32_t steps : {-1, 5, std::numeric_limits<std::int32_t>::max()}) {
     exec::Blob changed = state;
     std::memcpy(changed.data() + begin, &steps, sizeof steps);
-    EXPECT_THROW(training.stages().restore(changed), Error) << steps;
+    EXPECT_EQ(
+        error_of([&] { training.stages().restore(changed); }),
+        fmt::format("a checkpoint has {} optimizer steps, which its training cannot have made",
+                    steps))
+        << steps;
   }
   // Without its first moment the next update would index a list without entries.
   const std::span<const std::byte> bytes(state);
@@ -132,7 +143,8 @@ TEST(Checkpoint, AnOptimizerThatNoTrainingHasIsRefused) {
   exec::Blob halved(state.begin(), mean);
   halved.resize(halved.size() + sizeof(std::size_t));  // a list without entries
   halved.insert(halved.end(), mean + static_cast<std::ptrdiff_t>(mean_bytes), state.end());
-  EXPECT_THROW(training.stages().restore(halved), Error);
+  EXPECT_EQ(error_of([&] { training.stages().restore(halved); }),
+            "a checkpoint has one of Adam's moments without the other");
 }
 
 TEST(Checkpoint, DifferencesAreNamed) {

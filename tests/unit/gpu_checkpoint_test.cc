@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
 #include "tests/support/verified_training.h"
@@ -141,18 +143,25 @@ TEST(GpuCheckpoint, AStateOfAnotherTrainingIsRefused) {
   two_blocks.options.model.blocks_per_stage = 2;
   Setting sgd = setting;
   sgd.options.optimizer = exec::usual_optimizer(exec::OptimizerOptions::Kind::kSgd);
-  for (const Setting& other : {two_blocks, sgd}) {
+  const std::pair<Setting, const char*> others[]{
+      {two_blocks, "a checkpoint has matrices of other sizes than the model"},
+      {sgd, "a checkpoint has Adam's moments without Adam"}};
+  for (const auto& [other, refused] : others) {
     const exec::Job job = start(valid, program, other);
-    EXPECT_THROW(job.resumable->restore(state), Error);
+    EXPECT_EQ(error_of([&] { job.resumable->restore(state); }), refused);
   }
   const exec::Job same = start(valid, program, setting);
   for (const std::size_t size : {std::size_t{0}, std::size_t{4}, state.size() - 1}) {
     const exec::Blob cut(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_THROW(same.resumable->restore(cut), Error) << size;
+    EXPECT_EQ(error_of([&] { same.resumable->restore(cut); }),
+              "there are fewer bytes than announced; they were damaged, or not all processes run "
+              "the same program")
+        << size;
   }
   exec::Blob longer = state;
   longer.push_back({});
-  EXPECT_THROW(same.resumable->restore(longer), Error);
+  EXPECT_EQ(error_of([&] { same.resumable->restore(longer); }),
+            "a checkpoint has more bytes than its training needs");
   EXPECT_NO_THROW(same.resumable->restore(state));
 }
 

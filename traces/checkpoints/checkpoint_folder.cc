@@ -97,8 +97,9 @@ CheckpointFolder::CheckpointFolder(std::string path) : path_(std::move(path)) {
   if (fs::create_directory(path_, failed)) sync_folder(parent_of(path_));
   std::error_code unknown;
   if (fs::is_directory(path_, unknown)) return;
-  throw Error(fmt::format("cannot create the folder {}: {}", path_,
-                          failed ? failed.message() : "it is a file; give another name"));
+  throw Error(fmt::format(
+      "cannot create the folder {}: {}", path_,
+      fs::exists(path_, unknown) ? "it is a file; give another name" : failed.message()));
 }
 
 FoundCheckpoints CheckpointFolder::find() const {

@@ -9,6 +9,7 @@
 #include "sim/engine/simulate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/foreign_replay.h"
 #include "tests/support/loggopsim_replay.h"
 #include "tests/support/sanitized.h"
@@ -130,7 +131,9 @@ TEST(ForeignFormats, GoalOnOneCpuTakesAsLongInTheOriginalLogGopSim) {
       return replay_on_loggopsim(read_goal(write(format, one.priced())[0].content));
     };
     if (has_other_lanes(one)) {
-      EXPECT_THROW(write("goal-one-cpu", one.priced()), Error) << one.schedule->name;
+      EXPECT_TRUE(fails_with([&] { write("goal-one-cpu", one.priced()); },
+                             "goal-one-cpu has one cpu per rank, but "))
+          << one.schedule->name;
       continue;
     }
     EXPECT_EQ(run("goal-one-cpu"), one.makespan()) << one.schedule->name;
@@ -180,12 +183,18 @@ TEST(ForeignFormats, AnExportNoticesALostDependency) {
 
 TEST(ForeignFormats, RefuseWhatTheirSimulatorsDecideThemselves) {
   const Case posted = one_f_one_b({.mode = P2pMode::kFifo});
-  EXPECT_THROW(write("goal", posted.priced()), Error);
-  EXPECT_THROW(write("chakra", posted.priced()), Error);
+  EXPECT_EQ(error_of([&] { write("goal", posted.priced()); }),
+            "goal has no place for the posting of 0SEND_F0 on rank 0: its simulator has rules of "
+            "its own; leave `p2p_mode` out");
+  EXPECT_EQ(error_of([&] { write("chakra", posted.priced()); }),
+            "chakra has no place for the posting of 0SEND_F0 on rank 0: its simulator has rules "
+            "of its own; leave `p2p_mode` out");
   Case uneven = one_f_one_b();
   for (InstructionId id = 0; id < uneven.program.size(); ++id)
     if (is_message(uneven.program.instructions[id])) uneven.timing.durations[id] += id;
-  EXPECT_THROW(write("goal", uneven.priced()), Error);  // GOAL has one -L for all messages
+  EXPECT_EQ(error_of([&] { write("goal", uneven.priced()); }),
+            "goal has one latency for all messages, but these differ by link; give `p2p`, or a "
+            "cost file with one message time");
   EXPECT_NO_THROW(write("chakra", uneven.priced()));
 }
 

@@ -4,6 +4,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "tests/golden/reference_data.h"
+#include "tests/support/error_text.h"
 #include "traces/files/format.h"
 
 namespace bubblescope::tests {
@@ -74,7 +75,10 @@ TEST(DeepSpeed, BuffersSayWhichMicrobatchAnInstructionIsOf) {
 
 TEST(DeepSpeed, RefusesWhatItsFrameworkLacks) {
   const Schedule gpipe = build("gpipe", {{"p", 2}, {"m", 2}});
-  EXPECT_THROW(deepspeed().write(gpipe), Error);
+  EXPECT_EQ(error_of([&] { deepspeed().write(gpipe); }),
+            "DeepSpeed has no schedule that runs rank 1 as gpipe does: its TrainSchedule is "
+            "1f1b, its InferenceSchedule forward-only, both with one stage per rank; convert one "
+            "of those");
   const struct {
     const char* text;
     const char* said;

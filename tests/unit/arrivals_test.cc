@@ -10,6 +10,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
+#include "tests/support/error_text.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/random_schedule.h"
 #include "traces/schedules/text_schedule.h"
@@ -98,7 +99,10 @@ TEST(Arrivals, GiveTheTimeToFirstToken) {
 
 TEST(Arrivals, AreOnePerMicrobatch) {
   const Schedule schedule = traces::parse_schedule_text("0F0 0F1 0B0 0B1 | 1F0 1B0 1F1 1B1", "two");
-  EXPECT_THROW(predict(require_valid(schedule), with_arrivals({1, 2, 3})), Error);
+  EXPECT_EQ(error_of([&] {
+              predict(require_valid(schedule), with_arrivals({1, 2, 3}));
+            }),
+            "`arrivals` has 3 times, but two has 2 micro-batches; give one for each");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "sim/ir/program_draft.h"
 #include "sim/model/traffic.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/uncontended.h"
 #include "traces/schedules/text_schedule.h"
 
@@ -20,8 +21,8 @@ TEST(Rate, TenthsOfAGigabitAreExact) {
   EXPECT_EQ(rate_of(0.1), 9009);
   EXPECT_EQ(rate_of(8), kLoadPerByte);
   EXPECT_EQ(rate_of(409.6), 4096 * 9009);
-  EXPECT_THROW(rate_of(0), Error);
-  EXPECT_THROW(rate_of(1e7), Error);
+  EXPECT_EQ(error_of([&] { rate_of(0); }), "a bandwidth must be 0.001 to 1000000 Gb/s");
+  EXPECT_EQ(error_of([&] { rate_of(1e7); }), "a bandwidth must be 0.001 to 1000000 Gb/s");
 }
 
 TEST(LinkSpeed, InterpolatesBetweenPoints) {
@@ -95,7 +96,9 @@ TEST(Traffic, NeedsANodeForEveryRank) {
   const Program program = forward_through_four();
   Cluster cluster = two_nodes();
   cluster.node_of_rank.pop_back();
-  EXPECT_THROW(route_messages(program, std::vector<Nanos>(program.size(), 10), cluster), Error);
+  EXPECT_EQ(
+      error_of([&] { route_messages(program, std::vector<Nanos>(program.size(), 10), cluster); }),
+      "the cluster has 3 ranks for 4; place each of them on a node");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/predict/choose_lowering.h"
+#include "tests/support/error_text.h"
 #include "tools/inputs/inputs.h"
 
 namespace bubblescope::tests {
@@ -54,11 +55,12 @@ TEST(Config, FollowsFromTheFlagsOfItsInputs) {
 TEST(Config, RefusesTwoSources) {
   tools::PredictOptions options = options_with_model();
   options.cost.any_uniform = true;
-  EXPECT_THROW(make_config(options), Error);
+  EXPECT_TRUE(fails_with([&] { make_config(options); }, "--model gives all costs; leave out "));
   options = {};
   options.cost.file = "costs.json";
   options.shape.layout.resize(4);
-  EXPECT_THROW(make_config(options), Error);
+  EXPECT_EQ(error_of([&] { make_config(options); }),
+            "--costs has the times of every stage; leave --layout out");
 }
 
 // Each flag says how its own part of the end is, and leaves the other part as usual.

@@ -15,6 +15,7 @@
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/recorded_step.h"
 #include "traces/drawings/drawing.h"
@@ -167,7 +168,9 @@ TEST(Copies, AreValidated) {
             std::string::npos);
   schedule.offload_target_of_rank.clear();
   EXPECT_NE(to_string(validate(schedule)[0]).find("no offload target"), std::string::npos);
-  EXPECT_THROW(lower(schedule), Error);
+  EXPECT_EQ(error_of([&] { lower(schedule); }),
+            "text is not legal: 2 problem(s), the first: 0EVICT0 has no offload target; name the "
+            "rank (or host) that stores what each rank evicts");
 }
 
 ScheduleRequest make_request(std::int32_t ranks, std::int32_t chunks, std::int32_t microbatches) {
@@ -192,7 +195,8 @@ TEST(Copies, SurviveEveryFileOfOurs) {
     EXPECT_EQ(file.timeline.end, step.timeline.end);
     EXPECT_NE(write_as("trace", step).find("\"cat\":\"evict\""), std::string::npos);
     EXPECT_NE(write_as("timeline", step).find(",LOAD,"), std::string::npos);
-    EXPECT_THROW(traces::parse_schedule_text("0F0 0EVICT0x 0LOAD0 0B0"), Error);
+    EXPECT_EQ(error_of([&] { traces::parse_schedule_text("0F0 0EVICT0x 0LOAD0 0B0"); }),
+              "text: rank 0, position 1: '0EVICT0x' continues with 'x' after 0EVICT0; remove that");
   }
   const Schedule host = traces::parse_schedule_text(kOneRank);
   EXPECT_EQ(order_text(traces::parse_schedule_text(order_text(host.order[0])).order[0]), kOneRank);
@@ -256,17 +260,26 @@ TEST(Offload, LowersThePeakWhereTheShareIsEnough) {
 TEST(Offload, RefusesSchedulesThatEvictAlreadyOrSaveNothing) {
   Schedule joint = build_schedule(find_schedule("gpipe"), make_request(2, 1, 4));
   joint.fused_forwards = 2;
-  EXPECT_THROW(with_offload(joint, {}), Error);
-  EXPECT_THROW(with_offload(build_schedule(find_schedule("bpipe"), make_request(4, 1, 4)), {}),
-               Error);
-  EXPECT_THROW(
-      with_offload(build_schedule(find_schedule("forward-only"), make_request(4, 1, 4)), {}),
-      Error);
-  EXPECT_THROW(
-      with_offload(traces::parse_schedule_text("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 "
-                                               "1SEND_B0"),
-                   {}),
-      Error);
+  EXPECT_EQ(error_of([&] { with_offload(joint, {}); }),
+            "gpipe fuses forwards, between which copies cannot be placed; leave `offload` out, "
+            "or unfuse them");
+  EXPECT_EQ(error_of([&] {
+              with_offload(build_schedule(find_schedule("bpipe"), make_request(4, 1, 4)), {});
+            }),
+            "bpipe evicts already; leave `offload` out");
+  EXPECT_EQ(error_of([&] {
+              with_offload(build_schedule(find_schedule("forward-only"), make_request(4, 1, 4)),
+                           {});
+            }),
+            "forward-only runs forward only and saves no activations; leave `offload` out");
+  EXPECT_EQ(error_of([&] {
+              with_offload(
+                  traces::parse_schedule_text("0F0 0SEND_F0 0RECV_B0 0B0 | 1RECV_F0 1F0 1B0 "
+                                              "1SEND_B0"),
+                  {});
+            }),
+            "text posts its messages, between which copies cannot be placed; leave `offload` "
+            "out, or the messages");
 }
 
 }  // namespace

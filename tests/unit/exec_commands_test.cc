@@ -14,6 +14,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tools/command.h"
 
 namespace bubblescope::tests {
@@ -119,7 +120,12 @@ TEST(AnalyzeCommand, SaysThatAStepBrokeOffAndDoesNotJudgeItsRanks) {
                         "rank=1,op=1F1,die", "--save", broken.path()});
   call(tools::run_simulate, {"gpipe", "--pp", "2", "-m", "2", "--save", whole.path()});
   testing::internal::GetCapturedStderr();
-  EXPECT_THROW(tools::run_diff({whole.path(), broken.path()}), Error);
+  EXPECT_TRUE(fails_with(
+      [&] {
+        tools::run_diff({whole.path(), broken.path()});
+      },
+      " is a step that did not complete: rank 1 died at 1F1, as --inject says; every rank "
+      "was stopped: rank 1 at 1F1 (running); rank 0 at 0B0 waits for 1B0 of rank 1"));
   const Json alone = call(tools::run_analyze, {broken.path(), "--format", "json"}).json();
   EXPECT_TRUE(alone["stragglers"].is_null());
   EXPECT_EQ(alone["notes"][0].get<std::string>().find("this step did not complete: rank 1 "
@@ -146,15 +152,21 @@ TEST(RunCommand, SavesTheTrainingAlsoWithoutVerification) {
 
 TEST(RunCommand, ADeathIsReportedEvenIfTheDiskIsFull) {
   testing::internal::CaptureStderr();
-  EXPECT_THROW(call(tools::run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject",
-                                     "rank=1,op=1F1,die", "--save", "/dev/full"}),
-               Error);
+  EXPECT_EQ(error_of([&] {
+              call(tools::run_run, {"gpipe", "--pp", "2", "-m", "2", "--inject",
+                                    "rank=1,op=1F1,die", "--save", "/dev/full"});
+            }),
+            "cannot write /dev/full: No space left on device");
   testing::internal::GetCapturedStdout();
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("bubblescope: rank 1 died at 1F1"), 0u);
 }
 
 TEST(RunCommand, AnUnknownBackendNamesTheNearest) {
-  EXPECT_THROW(tools::run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"}), Error);
+  EXPECT_EQ(error_of([&] {
+              tools::run_run({"gpipe", "--pp", "2", "-m", "2", "--backend", "cpus"});
+            }),
+            "no backend is called 'cpus'; did you mean 'cpu'? ('bubblescope list backends' shows "
+            "those of this build)");
 }
 
 TEST(CompareCommand, AStepWithoutTimeIsTheBest) {
@@ -225,7 +237,12 @@ TEST(CompareCommand, ATransformerIsCalibratedBesideTheSchedules) {
 }
 
 TEST(CompareCommand, ShapesOfSeveralSizesNeedACostFile) {
-  EXPECT_THROW(tools::run_compare(small_transformer({"1f1b", "--shapes", "2x2,2x4"})), Error);
+  EXPECT_EQ(error_of([&] {
+              tools::run_compare(small_transformer({"1f1b", "--shapes", "2x2,2x4"}));
+            }),
+            "nothing is known of what a transformer's ops cost here; measure it: 'bubblescope "
+            "calibrate --pp 2 -m 8 -o costs.json', with the flags of the transformer, then "
+            "--costs costs.json");
 }
 
 TEST(CalibrateCommand, WritesCostsThatPredict) {

@@ -35,13 +35,11 @@ TEST(Injection, WhatIsNoFaultIsRefusedWithTheRemedy) {
        {"", "rank", "rank=x,die", "rank=-1,die", "die", "rank=1", "rank=1,die,hang",
         "rank=1,op=", "rank=1,delay=", "rank=1,slow=", "rank=1,slow=0.5", "rank=1,garbage=1",
         "rank=1,sleep", "rank=99999999999,die"})
-    EXPECT_TRUE(error_of([&] {
-                  parse_injection(text);
-                }).starts_with(std::string("'") + text + "' is not a fault: "))
+    EXPECT_TRUE(
+        fails_with([&] { parse_injection(text); }, std::string("'") + text + "' is not a fault: "))
         << text;
-  EXPECT_TRUE(error_of([] {
-                parse_injection("rank=1,delay=fast");
-              }).starts_with("'fast' is not a duration; "));
+  EXPECT_TRUE(
+      fails_with([] { parse_injection("rank=1,delay=fast"); }, "'fast' is not a duration; "));
   EXPECT_EQ(error_of([] { parse_injection("op=1F3,die"); }),
             "'op=1F3,die' is not a fault: it does not name a rank; write "
             "rank=R[,op=OP],delay=TIME|slow=FACTOR|die|hang|wrong-size|garbage, such as "

@@ -279,16 +279,18 @@ TEST(FitCosts, PerMicrobatchLengthsMustBeThoseOfAllSteps) {
   noise.sequence_length_jitter = 0.1;
   Job job(recorded());
   job.draw(noise, 8, 1);
-  EXPECT_NE(error_of([&] {
-              fit_costs(job.steps(), {kStages, {}, true});
-            }).find("iterations differ in their micro-batches"),
-            std::string::npos);
+  EXPECT_TRUE(fails_with(
+      [&] {
+        fit_costs(job.steps(), {kStages, {}, true});
+      },
+      "iterations differ in their micro-batches"));
   Job replicated(recorded());
   replicated.draw({}, 2, 2);
-  EXPECT_NE(error_of([&] {
-              fit_costs(replicated.steps(), {kStages, {}, true});
-            }).find("2 data-parallel replicas"),
-            std::string::npos);
+  EXPECT_TRUE(fails_with(
+      [&] {
+        fit_costs(replicated.steps(), {kStages, {}, true});
+      },
+      "2 data-parallel replicas"));
 }
 
 // Sigma is estimated from n draws with a relative error of about 1/sqrt(2 n): 4 sigma are allowed.

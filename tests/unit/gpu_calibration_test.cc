@@ -1,5 +1,6 @@
 // calibrate --gpu: GEMMs and copies that are measured alone, their file, and what models make of
 // it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "sim/model/fit_gemm_rate.h"
 #include "sim/model/layer_timer.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/command.h"
@@ -150,13 +152,8 @@ TEST(MeasuredGpus, AreReadAsTheyWereWritten) {
 TEST(MeasuredGpus, NameThePassesThatThereAre) {
   const char* const text =
       R"({"like": "h100", "gemms": [{"pass": "B", "rows": 1, "inputs": 1, "outputs": 1, "teraflops": 1}]})";
-  try {
-    traces::parse_gpu(text, "my_gpu.json");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "my_gpu.json: /gemms/0/pass: no pass is called 'B'; write F, I or W");
-  }
+  EXPECT_EQ(error_of([&] { traces::parse_gpu(text, "my_gpu.json"); }),
+            "my_gpu.json: /gemms/0/pass: no pass is called 'B'; write F, I or W");
 }
 
 // 1e-3 ns per multiplication on one of 100 multiprocessors: 2 FLOPs in 1e-5 ns are 200 TFLOP/s.
@@ -205,8 +202,16 @@ TEST_F(CalibrateGpu, MeasuresThisHostForModels) {
 
 TEST_F(CalibrateGpu, TakesAPresetThatHasTheRest) {
   for (const char* name : {"h10", "my_gpu.json"})
-    EXPECT_THROW(tools::run_calibrate({"--gpu", name, "--backend", "cpu"}), Error) << name;
-  EXPECT_THROW(tools::run_calibrate({"1f1b", "--gpu", "h100", "--backend", "cpu"}), Error);
+    EXPECT_TRUE(fails_with(
+        [&] {
+          tools::run_calibrate({"--gpu", name, "--backend", "cpu"});
+        },
+        fmt::format("no gpu is called '{}'", name)))
+        << name;
+  EXPECT_EQ(error_of([&] {
+              tools::run_calibrate({"1f1b", "--gpu", "h100", "--backend", "cpu"});
+            }),
+            "--gpu measures a device and runs no SCHEDULES; give one of both");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
 
@@ -122,7 +123,9 @@ TEST(GpuHost, PartitionsBecomeSmallerWhereTheDriverHasTooFewGroups) {
 
   FakeGpu& none = reset_fake_gpu(1);
   none.clusters.assign(33, 4);
-  EXPECT_THROW(play(build("1f1b", 8, 8)), Error);
+  EXPECT_EQ(error_of([&] { play(build("1f1b", 8, 8)); }),
+            "the driver cannot split device 0 into 8 partitions of its multiprocessors; use "
+            "fewer ranks, or `share` streams");
 }
 
 TEST(GpuHost, StreamsThatShareQueuesAreReported) {

@@ -14,6 +14,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -37,7 +38,11 @@ TEST(PlaceRanks, PartitionsAreMultiplesOfEight) {
   EXPECT_EQ(size_of_each(132, 8), 16);
   EXPECT_EQ(size_of_each(132, 16), 8);
   EXPECT_EQ(size_of_each(114, 4), 24);
-  EXPECT_THROW(exec::place_ranks({{132, 90}}, 17, exec::Share::kGreen), Error);
+  EXPECT_EQ(error_of([&] {
+              exec::place_ranks({{132, 90}}, 17, exec::Share::kGreen);
+            }),
+            "a device of 132 multiprocessors has at most 16 partitions, not 17; use fewer ranks, "
+            "or `share` streams");
   EXPECT_EQ(exec::partition_grain(80), 4);
   EXPECT_EQ(exec::partition_grain(70), 2);
   EXPECT_EQ(exec::partition_grain(100), 8);
@@ -65,7 +70,8 @@ TEST(PlaceRanks, StreamsCompeteForAllMultiprocessors) {
     EXPECT_FALSE(place.has_partition);
     EXPECT_EQ(place.multiprocessors, 132);
   }
-  EXPECT_THROW(exec::place_ranks({}, 1, exec::Share::kStreams), Error);
+  EXPECT_EQ(error_of([&] { exec::place_ranks({}, 1, exec::Share::kStreams); }),
+            "this machine has no CUDA device; use `backend` cpu");
 }
 
 Program lowered(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {

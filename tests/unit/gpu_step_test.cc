@@ -16,6 +16,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/fake_gpu.h"
 
 namespace bubblescope::tests {
@@ -206,7 +207,9 @@ TEST(Gpu, WithoutAModuleOneLineSaysWhatToInstall) {
 
 TEST(Gpu, TooManyRanksForOneDeviceAreRefused) {
   reset_fake_gpu(1, 16);
-  EXPECT_THROW(run(make_case("1f1b", 4, 8)), Error);
+  EXPECT_EQ(error_of([&] { run(make_case("1f1b", 4, 8)); }),
+            "a device of 16 multiprocessors has at most 2 partitions, not 4; use fewer ranks, or "
+            "`share` streams");
   exec::DeviceOptions device;
   device.share = exec::Share::kStreams;
   EXPECT_FALSE(run(make_case("1f1b", 4, 8), {}, {}, device).breakdown);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/recorded_step.h"
 #include "tests/support/test_paths.h"
 #include "traces/drawings/dot_graph.h"
@@ -93,7 +94,9 @@ TEST(Graphviz, SaysWhatToInstallWhereTheModuleIsMissing) {
 TEST(Graphviz, RefusesGraphsTooLargeToRender) {
   // 2 p m = 2 * 16 * 1024 = 32768 ops.
   const RecordedStep step = record_step("1f1b", {.ranks = 16, .microbatches = 1024});
-  EXPECT_THROW(write_as("dot", step, "graph.svg"), Error);
+  EXPECT_EQ(error_of([&] { write_as("dot", step, "graph.svg"); }),
+            "graph.svg: a graph of 32768 ops is too large to render (at most 20000); take fewer "
+            "micro-batches, or write it as .dot");
   EXPECT_NO_THROW(write_as("dot", step, "graph.dot"));
 }
 

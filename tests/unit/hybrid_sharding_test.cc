@@ -10,6 +10,7 @@
 #include "sim/model/model_step.h"
 #include "sim/model/runtime.h"
 #include "sim/model/stage_states.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -145,7 +146,8 @@ TEST(HybridSharding, RefusesGroupsThatDoNotFit) {
   on.parallel.shard_ranks = 8;
   Shape shape;
   shape.microbatches = 4;
-  EXPECT_THROW(compute_model_step(on, shape), Error);
+  EXPECT_EQ(error_of([&] { compute_model_step(on, shape); }),
+            "`shard_size` 8 does not divide `dp` times `cp` (12); give a divisor, such as 6");
 }
 
 // Without synchronization until the last micro-batch, gradients are whole and reduced once.

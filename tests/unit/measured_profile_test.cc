@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/rank_profile.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/name_rules.h"
@@ -84,7 +85,10 @@ TEST(MeasuredProfile, APairPartsAtTheFirstGradientFunction) {
 }
 
 TEST(MeasuredProfile, APairThatNothingPartsIsRefused) {
-  EXPECT_THROW(RankProfile(1).annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100).read(), Error);
+  EXPECT_EQ(error_of([&] { RankProfile(1).annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100).read(); }),
+            "rank1.json: 'PP:(0F4;3B1)OVERLAP_F_B' is one annotation for two ops, and nothing "
+            "within it shows where the forward ends and the backward begins; record the host's "
+            "operators, too (ProfilerActivity.CPU)");
 }
 
 TEST(MeasuredProfile, StepsAreThoseOfTheProfiler) {
@@ -213,13 +217,20 @@ TEST(MeasuredProfile, RecordingsThatEndBeforeTheirStepAreDoubted) {
 TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
   RankProfile rank(0);
   rank.annotation("ProfilerStep#3", 0, 1000).forward_call(10, 100).gradient(501, 199);
-  EXPECT_THROW(rank.read(), Error);
+  EXPECT_TRUE(fails_with(
+      [&] { rank.read(); },
+      "rank0.json: there is no pipeline op in this trace of PyTorch's profiler (it has 2 "
+      "cpu_op, 1 user_annotation); name each op in its trace, "));
 }
 
 TEST(MeasuredProfile, SeveralStagesWithoutAnnotationsAreRefused) {
   RankProfile rank = first_rank();
   rank.call("c10d::recv_", 600, 1);  // from a second stage: the first rank receives no activations
-  EXPECT_THROW(rank.read(), Error);
+  EXPECT_EQ(error_of([&] { rank.read(); }),
+            "rank0.json: no op is annotated, and step 3 receives 2 messages for 1 forwards: the "
+            "rank has several stages, or the step another run of the pipeline without backwards, "
+            "which cannot be distinguished; annotate the ops ('PP:0F3', by record_function), and "
+            "call profiler.step() after each run");
 }
 
 TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {

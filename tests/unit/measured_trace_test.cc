@@ -253,14 +253,11 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
 
 TEST(MeasuredTrace, RefusesATraceGivenTwice) {
   const std::string text = rank_of_two(0, 0);
-  try {
-    read_ranks({text, rank_of_two(1, 0), text});
-    FAIL() << "read";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "rank2.json has the ops that are in rank0.json already, at the same times; give "
-                 "every trace once");
-  }
+  EXPECT_EQ(error_of([&] {
+              read_ranks({text, rank_of_two(1, 0), text});
+            }),
+            "rank2.json has the ops that are in rank0.json already, at the same times; give "
+            "every trace once");
 }
 
 TEST(MeasuredTrace, SaysThatTheLastRankIsMissing) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/chrome_events.h"
@@ -75,14 +76,8 @@ TEST(MergedProfiles, KeepAllThatIsOfTheirProcess) {
 
 // The rows of devices have numbers of their own, which the processes of a host share.
 TEST(MergedProfiles, WithRowsOfDevicesAreRefused) {
-  try {
-    parse(events_of_ranks() + event("kernel", "gemm", "0", 5, 5));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("give the 2 files that the profiler wrote"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(fails_with([&] { parse(events_of_ranks() + event("kernel", "gemm", "0", 5, 5)); },
+                         "give the 2 files that the profiler wrote"));
 }
 
 // Rows of devices have running numbers, too, and threads may have process numbers of their own.

@@ -8,6 +8,7 @@
 #include "sim/ir/defer_receives.h"
 #include "sim/ir/error.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -146,7 +147,8 @@ TEST(Messages, WaitingForAMessageInTransitIsCommunication) {
 
 TEST(Messages, AMessagePostedAtOneEndIsRefused) {
   const Schedule schedule = traces::parse_schedule_text("0F0 0SEND_F0 | 1F0");
-  EXPECT_THROW(lower(schedule, {.mode = P2pMode::kFifo}), Error);
+  EXPECT_EQ(error_of([&] { lower(schedule, {.mode = P2pMode::kFifo}); }),
+            "text is not legal: 1 problem(s), the first: 1RECV_F0 is missing; add it before 1F0");
 }
 
 TEST(SuggestReceives, RemovesTheSmallestDeadlock) {

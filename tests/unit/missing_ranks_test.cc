@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/rank_numbers.h"
@@ -129,15 +130,9 @@ TEST(MissingRanks, TracesOfTwoRunsAreRefusedWithTheirNames) {
   traces::append(trace, traces::parse_trace({"rank0.json", profile(0, 2, groups)}));
   traces::append(trace, traces::parse_trace({"rank1.json", profile(1, 2, groups)}));
   traces::append(trace, traces::parse_trace({"again.json", again}));
-  try {
-    traces::assemble_steps(trace);
-    FAIL() << "was assembled";
-  } catch (const Error& error) {
-    EXPECT_TRUE(std::string(error.what())
-                    .starts_with("rank1.json and again.json both record rank 1, and both have its "
-                                 "1F0 of the same step"))
-        << error.what();
-  }
+  EXPECT_TRUE(fails_with([&] { traces::assemble_steps(trace); },
+                         "rank1.json and again.json both record rank 1, and both have its "
+                         "1F0 of the same step"));
 }
 
 // With neither whole there is nothing to report on.

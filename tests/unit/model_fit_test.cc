@@ -11,6 +11,7 @@
 #include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tools/command.h"
 
 namespace bubblescope::tests {
@@ -136,10 +137,14 @@ TEST(Experts, ReachOverTensorRanks) {
   EXPECT_EQ(on.parallel.expert_split(), 1);
   EXPECT_NO_THROW(compute_model_step(on, shape_of(4)));
   on.parallel.expert_tensor = 2;
-  EXPECT_THROW(compute_model_step(on, shape_of(4)), Error);  // 128 of 64 ranks
+  EXPECT_EQ(error_of([&] { compute_model_step(on, shape_of(4)); }),
+            "`ep` 64 does not divide `dp` times `cp` (32); give a divisor, such as 32, or more "
+            "`dp`, such as 64");  // 128 of 64 ranks
   on.parallel.expert_tensor = 1;
   on.parallel.expert = 128;
-  EXPECT_THROW(compute_model_step(on, shape_of(4)), Error);
+  EXPECT_EQ(error_of([&] { compute_model_step(on, shape_of(4)); }),
+            "`ep` 128 does not divide `tp` times `cp` times `dp` over `etp` 1: (64); give a "
+            "divisor, such as 64");
 }
 
 // However experts are split, all ranks together hold each of them once per group.

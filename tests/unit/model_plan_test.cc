@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/units.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tools/command.h"
 
 namespace bubblescope::tests {
@@ -220,7 +221,8 @@ TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
   for (const Json& entry : plans) EXPECT_EQ(entry["layout"], "Et*8|(t*8|)*2t*8L");
   tools::Arguments odd = question;
   odd.push_back("odd");
-  EXPECT_THROW(tools::run_plan(odd), Error);
+  EXPECT_EQ(error_of([&] { tools::run_plan(odd); }),
+            "--split: 'odd' is not one of balanced|even|ends|fitted");
 }
 
 TEST(ModelPlans, AnImpossibleSplitIsReported) {
@@ -301,9 +303,11 @@ TEST(ModelPlans, KeepMemoryFree) {
   EXPECT_LE(highest_peak("25%"), Bytes{60} << 30);
   EXPECT_GT(highest_peak("25%"), 0);
   EXPECT_EQ(highest_peak("25%"), highest_peak("20GiB"));
-  EXPECT_THROW(tools::run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
-                                "--reserve-memory", "100%"}),
-               Error);
+  EXPECT_EQ(error_of([&] {
+              tools::run_plan({"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "8",
+                               "--reserve-memory", "100%"});
+            }),
+            "--reserve-memory: 100% leaves nothing of the device's 79.1 GiB; give less");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/files/file.h"
@@ -112,14 +113,14 @@ TEST(AcesoProfile, NamesTheLineOfAFault) {
       "op_name,forward-compute,backward-compute,output_size,weights,activations\n";
   for (const char* row : {"a,1,2,3,4", "a,1,2,3,4,x", "a,-1,2,3,4,5", "a,1,nan,3,4,5", "a,1,,3,4,5",
                           "a,1e99,2,3,4,5", "a,1,2,3,4,5,6"})
-    try {
-      traces::parse_model_profile(head + "fine,1,2,3,4,5\n" + row + "\n", "gpt.csv");
-      ADD_FAILURE() << row;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("gpt.csv:3: "), std::string::npos) << error.what();
-    }
-  EXPECT_THROW(traces::parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"), Error);
-  EXPECT_THROW(traces::parse_model_profile(head, "gpt.csv"), Error);
+    EXPECT_TRUE(fails_with(
+        [&] { traces::parse_model_profile(head + "fine,1,2,3,4,5\n" + row + "\n", "gpt.csv"); },
+        "gpt.csv:3: "));
+  EXPECT_EQ(
+      error_of([&] { traces::parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"); }),
+      "gpt.csv:1: has no column 'backward-compute'; an Aceso profile has it");
+  EXPECT_EQ(error_of([&] { traces::parse_model_profile(head, "gpt.csv"); }),
+            "gpt.csv: holds no operator");
 }
 
 using ModelProfileFile = TemporaryFolder;
@@ -131,16 +132,9 @@ TEST_F(ModelProfileFile, SizesThatNoStageCanHoldAreRefused) {
   const std::string sizes = "activation_size=4, parameter_size=1152921504606846975\n";
   traces::write_file(path("graph.txt"),
                      "node1 -- a" + times + sizes + "node2 -- b" + times + sizes);
-  try {
-    traces::read_model_profile(path("graph.txt"), 1);
-    FAIL() << "was read";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("its layers have more than 2^44 bytes of parameters and activations up to "
-                        "layer 'node1'"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(fails_with([&] { traces::read_model_profile(path("graph.txt"), 1); },
+                         "its layers have more than 2^44 bytes of parameters and activations up to "
+                         "layer 'node1'"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_recompute.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "traces/costs/model_file.h"
 
 namespace bubblescope::tests {
@@ -324,10 +325,12 @@ TEST(Collectives, AreRingsOrTreesWhicheverIsFaster) {
 
 TEST(ModelSteps, RefuseLayersThatCannotBeSplit) {
   ModelOnDevices on = on_devices("llama3-8b", "h100");
-  EXPECT_THROW(compute_model_step(on, loop(35)),
-               Error);  // 32 layers and two tables make at most 34 stages
+  EXPECT_EQ(error_of([&] { compute_model_step(on, loop(35)); }),
+            "the model's 32 layers, its embedding and its head make at most 34 stages, not 35; "
+            "give less of `pp` or `vpp`");  // 32 layers and two tables make at most 34 stages
   on.parallel.tensor = 3;
-  EXPECT_THROW(compute_model_step(on, loop(2)), Error);
+  EXPECT_EQ(error_of([&] { compute_model_step(on, loop(2)); }),
+            "`tp` 3 does not divide the model's heads (32); give a divisor, such as 2");
 }
 
 TEST(ModelFiles, ReadConfigJson) {

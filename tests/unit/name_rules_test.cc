@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "traces/measured/seen_names.h"
 
 namespace bubblescope::tests {
@@ -17,12 +18,7 @@ traces::NameRules parse(const std::string& rules) {
 }
 
 std::string refusal(const std::string& rules) {
-  try {
-    parse(rules);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { parse(rules); });
 }
 
 TEST(NameRules, TakeNumbersFromGroups) {
@@ -78,7 +74,11 @@ TEST(NameRules, MatchThreadsCategoriesAndArguments) {
   EXPECT_FALSE(rules.find({"comp", "5. backward-compute", "", "cpu", arguments}));
   EXPECT_FALSE(rules.find({"comp", "5. optimizer", "", "gpu1", arguments}));
   const std::vector<std::string> missing{"", "3"};
-  EXPECT_THROW(rules.find({"comp", "5. backward-compute", "", "gpu1", missing}), Error);
+  EXPECT_EQ(error_of([&] {
+              rules.find({"comp", "5. backward-compute", "", "gpu1", missing});
+            }),
+            "`rules`: the rule for 'c(o)mp' takes \"microbatch\" from '', which is not a number "
+            "from 0 to 16777215; correct the rule");
 }
 
 TEST(NameRules, AreCheckedWithTheirPlace) {
@@ -96,8 +96,12 @@ TEST(NameRules, AreCheckedWithTheirPlace) {
 
 TEST(NameRules, RefuseNumbersThatNoOpHas) {
   const traces::NameRules rules = parse(R"x({"match":"F(.*)","kind":"F","microbatch":"$1"})x");
-  EXPECT_THROW(rules.find("Fx"), Error);
-  EXPECT_THROW(rules.find("F99999999999"), Error);
+  EXPECT_EQ(error_of([&] { rules.find("Fx"); }),
+            "`rules`: the rule for 'F(.*)' takes \"microbatch\" from 'x', which is not a number "
+            "from 0 to 16777215; correct the rule");
+  EXPECT_EQ(error_of([&] { rules.find("F99999999999"); }),
+            "`rules`: the rule for 'F(.*)' takes \"microbatch\" from '99999999999', which is not a "
+            "number from 0 to 16777215; correct the rule");
   EXPECT_EQ(rules.find("F7")->op->op.microbatch, 7);
 }
 

@@ -8,6 +8,7 @@
 #include "exec/nccl/launch.h"
 #include "exec/nccl/nccl.h"
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -22,12 +23,7 @@ exec::Launch read(const Variables& variables) {
 }
 
 std::string refusal(const Variables& variables) {
-  try {
-    read(variables);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { read(variables); });
 }
 
 TEST(NcclLaunch, WithoutALauncherAProcessIsAlone) {
@@ -183,7 +179,8 @@ TEST(NcclDevices, GoToProcessesInTheirOrderOnAHost) {
   EXPECT_EQ(exec::choose_device(3, 1, false),
             0);  // only one is visible, so it is this process's own
   EXPECT_EQ(exec::choose_device(5, 4, true), 1);
-  EXPECT_THROW(exec::choose_device(0, 0, false), Error);
+  EXPECT_EQ(error_of([&] { exec::choose_device(0, 0, false); }),
+            "it has no visible CUDA device; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   try {
     exec::choose_device(4, 4, false);
     FAIL() << "there is no fifth device";

@@ -14,6 +14,7 @@
 #include "exec/nccl/rendezvous.h"
 #include "exec/nccl/secret.h"
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -58,12 +59,7 @@ class OwnFolder {
 };
 
 std::string refusal(const exec::SecretSource& source) {
-  try {
-    exec::read_secret(source);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { exec::read_secret(source); });
 }
 
 // The examples of FIPS 180-4, and a length at which the padding takes a block of its own.

@@ -14,6 +14,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/random.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -208,13 +209,17 @@ TEST(Noise, SlowRanksAreSlowInEveryStep) {
     const bool stretched = instruction.rank == 1 && !is_message(instruction);
     EXPECT_EQ(slow[id] * 10, made.durations[id] * (stretched ? 12 : 10));
   }
-  EXPECT_THROW(apply_slow_ranks(made.program, made.durations, {{2, 1.2}}), Error);
+  EXPECT_EQ(error_of([&] {
+              apply_slow_ranks(made.program, made.durations, {{2, 1.2}});
+            }),
+            "rank 2 is slow, but ranks are 0..1; correct `slow`");
 }
 
 TEST(Noise, RefusesStepsThatDoNotFit) {
   Case made = two_ranks();
   made.durations[0] = Nanos{1} << 52;
-  EXPECT_THROW(NoiseModel(made.program, made.durations, Noise{}), Error);
+  EXPECT_EQ(error_of([&] { NoiseModel(made.program, made.durations, Noise{}); }),
+            "with this noise a step might take over 26 days; use less noise or fewer ops");
 }
 
 TEST(Batch, IsTheDataflowPassInEveryScenario) {

@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/error_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -46,12 +47,7 @@ std::string refusal_of(const std::vector<RankClock>& clocks, int ranks, bool has
     const std::string text = write_rank(clock, ranks, has_backwards);
     traces::append(trace, traces::parse_trace({name, text}));
   }
-  try {
-    traces::assemble_steps(std::move(trace));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { traces::assemble_steps(std::move(trace)); });
 }
 
 TEST(OneWayClocks, OfForwardsThatAreFarApartAreRefused) {

@@ -11,6 +11,7 @@
 #include "schedules/partition/replicated.h"
 #include "sim/ir/error.h"
 #include "sim/model/megatron_counts.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -193,9 +194,14 @@ TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
   EXPECT_EQ(compute_megatron_counts(9, 4, {.first = 3}), (std::vector<std::int32_t>{3, 2, 2, 2}));
   EXPECT_EQ(compute_megatron_counts(5, 2, {.first = 3, .last = 2}),
             (std::vector<std::int32_t>{3, 2}));
-  EXPECT_THROW(compute_megatron_counts(6, 2, {.first = 3, .last = 2}), Error);
-  EXPECT_THROW(compute_megatron_counts(30, 4, {}), Error);
-  EXPECT_THROW(compute_megatron_counts(20, 4, {.first = 4, .last = 5}), Error);
+  EXPECT_EQ(error_of([&] { compute_megatron_counts(6, 2, {.first = 3, .last = 2}); }),
+            "the ends have 5 of 6 layers, and there is no other stage for the rest; choose a "
+            "larger `first_layers` or `last_layers`");
+  EXPECT_EQ(error_of([&] { compute_megatron_counts(30, 4, {}); }),
+            "30 layers do not divide evenly into 4 stages; give `first_layers` or `last_layers`");
+  EXPECT_EQ(error_of([&] { compute_megatron_counts(20, 4, {.first = 4, .last = 5}); }),
+            "11 layers do not divide evenly into the 2 inner stages; choose other `first_layers` "
+            "or `last_layers`");
 }
 
 }  // namespace

@@ -8,11 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/sanitized.h"
 #include "tools/command.h"
 #include "traces/files/file.h"
@@ -22,27 +25,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const tools::Arguments kQuestion{"--pp", "2..4",  "--vpp", "1,2",   "-m",
-                                 "4..7", "--p2p", "0.3",   "--cap", "6"};
-const tools::Arguments kModel{
-    "--model",     "llama3-8b",  "--gpus", "16",  "--global-batch-size", "32",
-    "--schedules", "1f1b,zb-h1", "--tp",   "1,2", "--micro-batch-size",  "1"};
+tools::Arguments words_of(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+const tools::Arguments kQuestion = words_of("--pp 2..4 --vpp 1,2 -m 4..7 --p2p 0.3 --cap 6");
+const tools::Arguments kModel = words_of(
+    "--model llama3-8b --gpus 16 --global-batch-size 32 --schedules 1f1b,zb-h1 --tp 1,2 "
+    "--micro-batch-size 1");
+const std::string kNoJournal = " is not a plan journal; give one, or a file that does not exist";
+constexpr const char* kCosts = R"({"format":"bubblescope-costs/1","stages":[)"
+                               R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
 
 std::string plan(tools::Arguments arguments, const tools::Arguments& more = {}) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  try {
-    tools::run_plan(arguments);
-  } catch (...) {
-    std::fflush(stdout);
-    testing::internal::GetCapturedStdout();
-    testing::internal::GetCapturedStderr();
-    throw;
-  }
+  const std::string error = error_of([&] { tools::run_plan(arguments); });
   std::fflush(stdout);
   testing::internal::GetCapturedStderr();
-  return testing::internal::GetCapturedStdout();
+  const std::string printed = testing::internal::GetCapturedStdout();
+  if (!error.empty()) throw Error(error);
+  return printed;
+}
+
+std::string plan_error(const tools::Arguments& words, const tools::Arguments& more = {}) {
+  return error_of([&] { plan(words, more); });
+}
+
+testing::AssertionResult lacks_results(const tools::Arguments& words) {
+  return fails_with([&] { plan(words); },
+                    " results; give those of all shards, and run shards that did not end again");
 }
 
 /// Sets variables during its lifetime.
@@ -105,22 +119,9 @@ TEST_F(PlanShards, MergedAreTheSingleRun) {
 }
 
 TEST_F(PlanShards, KeepSplitsOfLayersAndModules) {
-  const tools::Arguments question{"--model",
-                                  "llama3-8b",
-                                  "--gpu",
-                                  "a100-40",
-                                  "--gpus",
-                                  "8",
-                                  "--global-batch-size",
-                                  "16",
-                                  "--tp",
-                                  "1",
-                                  "--micro-batch-size",
-                                  "1",
-                                  "--schedules",
-                                  "1f1b,zb-h1",
-                                  "--format",
-                                  "csv"};
+  const tools::Arguments question = words_of(
+      "--model llama3-8b --gpu a100-40 --gpus 8 --global-batch-size 16 --tp 1 "
+      "--micro-batch-size 1 --schedules 1f1b,zb-h1 --format csv");
   const std::string single = plan(question);
   EXPECT_NE(single.find(",fitted,"), std::string::npos) << single;
   EXPECT_NE(single.find(",\"layernorm,mlp\","), std::string::npos) << single;
@@ -173,9 +174,12 @@ TEST_F(PlanShards, OneProcessIsNoShard) {
 TEST_F(PlanShards, WhatIsNoShardIsRefused) {
   EXPECT_EQ(tools::parse_shard("2/4"), (tools::SweepShard{1, 4}));
   for (const char* text : {"", "0/4", "5/4", "1", "1/", "/4", "a/4", "1/4x", "-1/4", "1/0"})
-    EXPECT_THROW(tools::parse_shard(text), Error) << text;
+    EXPECT_EQ(error_of([&] { tools::parse_shard(text); }),
+              "'" + std::string(text) + "' is not a shard; write 1/4 to 4/4 for four shards");
   const Environment environment({{"SLURM_PROCID", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}});
-  EXPECT_THROW(tools::find_launched_shard(), Error);
+  EXPECT_EQ(error_of([&] { tools::find_launched_shard(); }),
+            "SLURM_PROCID=4 does not go with SLURM_STEP_NUM_TASKS=4; unset them, or give --shard "
+            "K/N");
 }
 
 TEST_F(PlanShards, AJournalThatWasCutAnywhereResumesToTheSameBytes) {
@@ -213,17 +217,16 @@ TEST_F(PlanShards, AWholeJournalLeavesNothingToEvaluate) {
 TEST_F(PlanShards, AreOfOnePlanInAnyOrderAndSpellingOfItsFlags) {
   const std::string single = plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
   const std::size_t size = traces::read_file("one").size();
-  const tools::Arguments other{
-      "--shard=1/2", "--microbatches", "4..7", "--cap=6", "--resume=one", "--p2p",
-      "0.3",         "--vpp=1,2",      "--pp", "2..4"};
+  const tools::Arguments other = words_of(
+      "--shard=1/2 --microbatches 4..7 --cap=6 --resume=one --p2p 0.3 --vpp=1,2 --pp 2..4");
   EXPECT_EQ(plan(other), single);
   EXPECT_EQ(traces::read_file("one").size(), size) << "the same results, in another order";
 }
 
 TEST_F(PlanShards, GiveEveryKindOfFlagAgain) {
-  const tools::Arguments more{
-      "--explain", "--recompute",       "none,full", "--assume", "sustained_teraflops=600",
-      "--assume",  "host_layer_us=300", "--cap",     "70GiB"};
+  const tools::Arguments more = words_of(
+      "--explain --recompute none,full --assume sustained_teraflops=600 "
+      "--assume host_layer_us=300 --cap 70GiB");
   const std::string single = plan(kModel, more);
   tools::Arguments resume = more;
   resume.insert(resume.end(), {"--resume", "journal"});
@@ -234,14 +237,17 @@ TEST_F(PlanShards, GiveEveryKindOfFlagAgain) {
 TEST_F(PlanShards, OfDifferentPlansAreNotMixed) {
   plan(kQuestion, {"--shard", "1/2", "--resume", "one"});
   plan({"--pp", "4"}, {"--shard", "2/2", "--resume", "other"});
-  EXPECT_THROW(plan({"--merge", "one", "other"}), Error);
-  EXPECT_THROW(plan({"--merge", "one"}), Error);  // the second is missing
+  EXPECT_EQ(plan_error({"--merge", "one", "other"}),
+            "other is of another plan: 'plan --pp 4'; give another file, or these flags");
+  EXPECT_TRUE(lacks_results({"--merge", "one"}));  // the second is missing
   plan(kQuestion, {"--shard", "2/4", "--resume", "quarter"});
-  EXPECT_THROW(plan({"--merge", "one", "quarter"}), Error);
-  EXPECT_THROW(plan({"--pp", "4", "--resume", "one"}), Error);
-  EXPECT_THROW(plan({"--pp", "4", "--merge", "one"}), Error);
+  EXPECT_TRUE(lacks_results({"--merge", "one", "quarter"}));
+  for (const char* use : {"--resume", "--merge"})
+    EXPECT_EQ(plan_error({"--pp", "4", use, "one"}),
+              "one is of another plan: 'plan --pp 2..4 --vpp 1,2 --microbatches 4..7 --p2p 0.3 "
+              "--cap 6'; give another file, or these flags");
   std::ofstream("mine") << "not a journal\n";
-  EXPECT_THROW(plan(kQuestion, {"--resume", "mine"}), Error);
+  EXPECT_EQ(plan_error(kQuestion, {"--resume", "mine"}), "mine" + kNoJournal);
   EXPECT_EQ(traces::read_file("mine"), "not a journal\n");
 }
 
@@ -250,27 +256,21 @@ TEST_F(PlanShards, AnUnfinishedShardIsNotMerged) {
   plan(kQuestion, {"--shard", "2/2", "--resume", "two"});
   const std::string text = traces::read_file("one");
   std::ofstream("one", std::ios::binary) << text.substr(0, text.size() - 1);
-  EXPECT_THROW(plan({"--merge", "one", "two"}), Error);
+  EXPECT_TRUE(lacks_results({"--merge", "one", "two"}));
 }
 
 TEST_F(PlanShards, AFileThatChangedSinceIsNoticed) {
-  const std::string costs = R"({"format":"bubblescope-costs/1","stages":[)"
-                            R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
-  std::ofstream("costs.json") << costs;
-  const tools::Arguments question{"--pp",        "2",          "-m",      "4",
-                                  "--schedules", "1f1b,gpipe", "--costs", "costs.json"};
-  plan(question, {"--resume", "journal"});
-  const tools::Arguments joined{
-      "--pp", "2", "-m", "4", "--schedules", "1f1b", "--costs=costs.json"};
+  std::ofstream("costs.json") << kCosts;
+  const tools::Arguments two = words_of("--pp 2 -m 4 --schedules 1f1b,gpipe --costs costs.json");
+  plan(two, {"--resume", "journal"});
+  const tools::Arguments joined = words_of("--pp 2 -m 4 --schedules 1f1b --costs=costs.json");
   plan(joined, {"--resume", "other"});
-  std::ofstream("costs.json") << costs << " ";
-  EXPECT_THROW(plan(question, {"--resume", "journal"}), Error);
-  EXPECT_THROW(plan(joined, {"--resume", "other"}), Error);
-}
-
-/// Returns the line with its correct checksum.
-std::string journal_line(const std::string& text) {
-  return digest_text(digest(text)) + " " + text + "\n";
+  std::ofstream("costs.json") << kCosts << " ";
+  const std::string changed =
+      " is of this plan, but a file that it reads has changed since, or the program has; give "
+      "another file, or remove it";
+  EXPECT_EQ(plan_error(two, {"--resume", "journal"}), "journal" + changed);
+  EXPECT_EQ(plan_error(joined, {"--resume", "other"}), "other" + changed);
 }
 
 /// Replaces the first `from` of a journal's line `at` and updates its checksum.
@@ -278,8 +278,7 @@ void change_journal(const std::string& path, std::size_t at, const std::string& 
                     const std::string& to) {
   const std::string head = "bubblescope-plan-journal/1 ";
   std::istringstream lines(traces::read_file(path));
-  std::string changed;
-  std::string line;
+  std::string changed, line;
   for (std::size_t number = 0; std::getline(lines, line); ++number) {
     const std::string begin = number == 0 ? head : "";
     std::string text = line.substr(begin.size() + 17);
@@ -287,37 +286,43 @@ void change_journal(const std::string& path, std::size_t at, const std::string& 
       ASSERT_NE(text.find(from), std::string::npos) << text;
       text.replace(text.find(from), from.size(), to);
     }
-    changed += begin + journal_line(text);
+    changed += begin + digest_text(digest(text)) + " " + text + "\n";
   }
   std::ofstream(path, std::ios::binary) << changed;
 }
 
 TEST_F(PlanShards, AJournalMakesNothingHappen) {
   std::ofstream("victim.svg") << "mine";
-  for (const char* flags : {R"("--svg","victim.svg")", R"("--resume","victim.svg")",
-                            R"("--max-input","1")", R"("--help")", R"("--svg=victim.svg")"}) {
+  constexpr const char* kRefused[][2]{
+      {R"("--svg","victim.svg")", "a plan that reads victim.svg, "},
+      {R"("--resume","victim.svg")", "a plan that reads victim.svg, "},
+      {R"("--max-input","1")", "no flag is called '--max-input'"},
+      {R"("--help")", "a journal's plan asks for help; run its shards again"},
+      {R"("--svg=victim.svg")", "a plan that reads victim.svg, "}};
+  for (const auto& [flags, refused] : kRefused) {
     fs::remove("journal");
     plan(kQuestion, {"--resume", "journal"});
     change_journal("journal", 0, R"("--pp")", std::string(flags) + R"(,"--pp")");
-    EXPECT_THROW(plan({"--merge", "journal"}), Error) << flags;
+    EXPECT_TRUE(fails_with([] { plan({"--merge", "journal"}); }, refused)) << flags;
     EXPECT_EQ(traces::read_file("victim.svg"), "mine");
   }
 }
 
 TEST_F(PlanShards, AJournalNamesNoFileToRead) {
-  std::ofstream("costs.json") << R"({"format":"bubblescope-costs/1","stages":[)"
-                                 R"({"forward":1,"backward":2},{"forward":1,"backward":2}]})";
-  const tools::Arguments question{"--pp",        "2",    "-m",      "4",
-                                  "--schedules", "1f1b", "--costs", "costs.json"};
+  std::ofstream("costs.json") << kCosts;
+  const tools::Arguments question = words_of("--pp 2 -m 4 --schedules 1f1b --costs costs.json");
   const std::string single = plan(question, {"--resume", "journal"});
-  EXPECT_THROW(plan({"--merge", "journal"}), Error);
+  EXPECT_EQ(plan_error({"--merge", "journal"}),
+            "the shards belong to a plan that reads costs.json, and files are named only on the "
+            "command line; give its flags again: 'plan --pp 2 --microbatches 4 --schedules 1f1b "
+            "--costs costs.json'");
   EXPECT_EQ(plan(question, {"--merge", "journal"}), single);
 }
 
 TEST_F(PlanShards, AResultBeyondTheSweepIsIgnored) {
   const std::string single = plan(kQuestion, {"--resume", "journal"});
   change_journal("journal", 1, R"({"at":)", R"({"at":99999999)");
-  EXPECT_THROW(plan({"--merge", "journal"}), Error);
+  EXPECT_TRUE(lacks_results({"--merge", "journal"}));
   EXPECT_EQ(plan(kQuestion, {"--resume", "journal"}), single);
 }
 
@@ -339,7 +344,8 @@ TEST_F(PlanShards, TwoAtOnceDoNotShareAJournal) {
   };
   const tools::ShowPlan count = [](const auto& outcomes) { return int(outcomes.size()); };
   const tools::ShowPlan try_again = [&](const auto& outcomes) {
-    EXPECT_THROW(run(count), Error);
+    EXPECT_EQ(error_of([&] { run(count); }),
+              "journal is in use by another plan; give each shard a file of its own, or wait");
     return count(outcomes);
   };
   EXPECT_EQ(run(try_again), 1);
@@ -354,7 +360,7 @@ TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {
                                       {R"("bubble_ratio":)", R"("bubble_ratio":9)"}};
   for (const auto& [from, to] : kChanges) {
     change_journal("journal", 1, from, to);
-    EXPECT_THROW(plan({"--merge", "journal"}), Error) << to;
+    EXPECT_TRUE(lacks_results({"--merge", "journal"})) << to;
     fs::copy_file("journal", "resumed", fs::copy_options::overwrite_existing);
     EXPECT_EQ(plan(kQuestion, {"--resume", "resumed"}), single) << to;
     fs::remove("journal");
@@ -363,12 +369,8 @@ TEST_F(PlanShards, ALineThatLacksAMemberOrHasAnotherShapeIsEvaluatedAgain) {
 }
 
 TEST_F(PlanShards, AJournalThatIsNotThereAsksNothing) {
-  try {
-    plan({"--merge", "nope"});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "nope is not there, or holds no results; run its shard again");
-  }
+  EXPECT_EQ(plan_error({"--merge", "nope"}),
+            "nope is not there, or holds no results; run its shard again");
 }
 
 TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {
@@ -377,23 +379,21 @@ TEST_F(PlanShards, AFileThatIsEmptyBeginsAnewAndALineThatIsShortIsRefused) {
   EXPECT_EQ(plan(kQuestion, {"--resume", "empty"}), single);
   for (const char* content : {"\n", "bubblescope\n", "\n\n", "bubblescope-plan-journal/1\n"}) {
     std::ofstream("short", std::ios::binary) << content;
-    try {
-      plan(kQuestion, {"--resume", "short"});
-      FAIL() << content;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("is not a plan journal"), std::string::npos)
-          << error.what();
-    }
+    EXPECT_EQ(plan_error(kQuestion, {"--resume", "short"}), "short" + kNoJournal);
   }
 }
 
 TEST_F(PlanShards, TooManyConfigurationsAreCountedAndNotMade) {
-  for (const tools::Arguments& question :
-       {tools::Arguments{"--pp", "1..1000", "-m", "1..1000"},
-        tools::Arguments{"--pp", "4", "-m", "1..16777216"},
-        tools::Arguments{"--model", "llama3-8b", "--gpus", "16777216", "--global-batch-size",
-                         "1073741824", "--tp", "1..60000", "--cp", "1..60000"}})
-    EXPECT_THROW(plan(question), Error);
+  const auto says = [](const std::string& question, const char* refused) {
+    return fails_with([&] { plan(words_of(question)); }, refused);
+  };
+  const char* const too_many = " configurations are too many, the limit is 1000000; vary less";
+  EXPECT_TRUE(says("--pp 1..1000 -m 1..1000", too_many));
+  EXPECT_TRUE(says("--pp 4 -m 1..16777216", "'1..16777216' has more than 100000 numbers"));
+  EXPECT_TRUE(
+      says("--model llama3-8b --gpus 16777216 --global-batch-size 1073741824 "
+           "--tp 1..60000 --cp 1..60000",
+           too_many));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace bubblescope::tests {
@@ -24,12 +25,7 @@ Json report_of(int (*command)(const tools::Arguments&), tools::Arguments argumen
 
 std::string refusal_of(tools::Arguments arguments, const std::string& backend = "cpu") {
   arguments.insert(arguments.end(), {"--backend", backend});
-  try {
-    tools::run_run(arguments);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return error_of([&] { tools::run_run(arguments); });
 }
 
 const tools::Arguments kTrain{"--work",       "transformer", "--hidden-size", "8",

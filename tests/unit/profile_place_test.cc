@@ -1,11 +1,13 @@
 // Tests where a profile is placed in its job.
 #include "traces/measured/profile_place.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/rank_profile.h"
 
 namespace bubblescope::tests {
@@ -33,17 +35,14 @@ TEST(ProfilePlace, RefusesRanksThatNoJobHas) {
   for (const std::int64_t rank : {std::int64_t{4294967298}, std::int64_t{-1}}) {
     traces::ChromeEvents events;
     events.distributed_rank = rank;
-    try {
-      traces::locate_in_job(events, "rank2.json");
-      FAIL() << rank;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("rank2.json: /distributedInfo has rank"),
-                std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(fails_with([&] { traces::locate_in_job(events, "rank2.json"); },
+                           "rank2.json: /distributedInfo has rank"));
     events.distributed_rank = 1;
     events.groups = {{"mesh_pp", {1, rank}}};
-    EXPECT_THROW(traces::locate_in_job(events, "rank1.json"), Error);
+    EXPECT_EQ(error_of([&] { traces::locate_in_job(events, "rank1.json"); }),
+              fmt::format("rank1.json: /distributedInfo has rank {}, but ranks are 0 to 16777216; "
+                          "correct it, or leave the file out",
+                          rank));
   }
 }
 
@@ -77,14 +76,8 @@ TEST(ProfilePlace, RefusesMessagesToRanksOfAnotherLayout) {
   traces::ChromeEvents events = two_layouts();
   events.groups.erase(events.groups.begin() + 2);
   events.peers = {{"[0, 1, 2, 3]", {0, 2}}};
-  try {
-    traces::locate_in_job(events, "rank1.json");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("rank 1 exchanges messages with rank 2"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(fails_with([&] { traces::locate_in_job(events, "rank1.json"); },
+                         "rank 1 exchanges messages with rank 2"));
   events.peers = {{"[0, 1, 2, 3]", {0}}, {"[1, 3]", {1}}, {"[0, 1, ..., 63]", {5}}};
   EXPECT_EQ(traces::locate_in_job(events, "rank1.json").ranks, 2);
 }
@@ -94,7 +87,10 @@ TEST(ProfilePlace, KnowsThePeersOfMessages) {
   profile.groups(R"({"pg_desc":"mesh_pp","ranks":[0,1]})").annotation("PP:1F0", 0, 10);
   profile.event("cpu_op", "record_param_comms", 12, 1, 1,
                 R"("Collective name":"send","Dst Rank":2,"Process Group Ranks":"[0, 1, 2, 3]")");
-  EXPECT_THROW(profile.read(), Error);
+  EXPECT_EQ(error_of([&] { profile.read(); }),
+            "rank1.json: rank 1 exchanges messages with rank 2, which is not in its pipeline's "
+            "group 'mesh_pp': the process has groups of several layouts, and nothing says which "
+            "ranks this pipeline has; run each layout by processes of its own");
 }
 
 }  // namespace

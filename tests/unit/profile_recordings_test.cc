@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "tests/support/rank_profile.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -36,12 +37,7 @@ traces::ObservedTrace record_windows(int second_number, int second_process) {
 }
 
 std::string error_of_windows(int second_number, int second_process) {
-  try {
-    record_windows(second_number, second_process);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { record_windows(second_number, second_process); });
 }
 
 // A profiler with several cycles writes a file for each: they are steps of one rank, not replicas.
@@ -77,15 +73,11 @@ TEST(ProfileRecordings, TwoRunsOnTwoHostsAreRefused) {
     RankProfile first(rank);
     traces::append(trace, add_step(first, rank, 1, 1000).read());
   }
-  try {
-    traces::append(trace, traces::parse_trace({"resumed.json", text}));
-    FAIL() << "was added";
-  } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "rank1.json and resumed.json record the same rank at different times, on hosts one "
-        "and two: they are two runs of a job; give the traces of one run");
-  }
+  EXPECT_EQ(error_of([&] {
+              traces::append(trace, traces::parse_trace({"resumed.json", text}));
+            }),
+            "rank1.json and resumed.json record the same rank at different times, on hosts one "
+            "and two: they are two runs of a job; give the traces of one run");
 }
 
 // Without groups, files of the same stages are replicas; but these never run at the same time.
@@ -100,14 +92,9 @@ TEST(ProfileRecordings, PipelinesThatNeverRunTogetherAreNoReplicas) {
       traces::append(
           trace, traces::parse_trace({std::to_string(start) + "-" + std::to_string(rank), text}));
     }
-  try {
-    traces::assemble_steps(trace);
-    FAIL() << "was assembled";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "1000-0 and 5000-0 are of pipelines that never run at the same time, so they are "
-                 "two runs and not data-parallel replicas; give the traces of one run");
-  }
+  EXPECT_EQ(error_of([&] { traces::assemble_steps(trace); }),
+            "1000-0 and 5000-0 are of pipelines that never run at the same time, so they are "
+            "two runs and not data-parallel replicas; give the traces of one run");
 }
 
 /// Four ranks as two pipelines of two: ranks 0 and 1, and 2 and 3. `data` are data-parallel groups.
@@ -181,12 +168,7 @@ TEST(ProfileRecordings, ReceivesBetweenOpsThatHoldTheirWaitingAreNone) {
 }
 
 std::string refusal_of(const RankProfile& profile) {
-  try {
-    traces::assemble_steps(profile.read());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { traces::assemble_steps(profile.read()); });
 }
 
 TEST(ProfileRecordings, StepsWithSeveralRunsAreRefused) {

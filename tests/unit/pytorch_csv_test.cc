@@ -147,10 +147,8 @@ TEST(PytorchCsv, AddsOrLeavesOutTheWaitsOfARelease) {
 }
 
 TEST(PytorchCsv, NamesTheReleasesWhereAnActionIsUnknown) {
-  EXPECT_NE(error_of([] { read("0F0,0PREFETCH0\n"); }).find("f.csv:1:2: '0PREFETCH0' has the"),
-            std::string::npos);
-  EXPECT_NE(error_of([] { read("0F0,0PREFETCH0\n"); }).find("PyTorch 2.6 to 2.15"),
-            std::string::npos);
+  EXPECT_TRUE(fails_with([] { read("0F0,0PREFETCH0\n"); }, "f.csv:1:2: '0PREFETCH0' has the"));
+  EXPECT_TRUE(fails_with([] { read("0F0,0PREFETCH0\n"); }, "PyTorch 2.6 to 2.15"));
 }
 
 TEST(PytorchCsv, WritesARankWithoutOpsAsOneIdleSlot) {

@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/model/injection.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -23,31 +24,44 @@ TEST(Range, RoundsToTheNearest) {
 
 TEST(Range, RefusesInvalidTimesAndSizes) {
   for (const double wrong : {-1.0, 1.2e18, 1e300, std::nan(""), HUGE_VAL}) {
-    EXPECT_THROW(round_nanos(wrong, "x"), Error) << wrong;
-    EXPECT_THROW(round_bytes(wrong, "x"), Error) << wrong;
+    EXPECT_EQ(error_of([&] { round_nanos(wrong, "x"); }),
+              "x takes longer than 36 years; use shorter times, or fewer or smaller ops")
+        << wrong;
+    EXPECT_EQ(error_of([&] { round_bytes(wrong, "x"); }),
+              "x takes more than 2^60 bytes; use a smaller model or smaller micro-batches")
+        << wrong;
   }
 }
 
 TEST(Range, MultipliesWithinIt) {
   EXPECT_EQ(multiply(3, 4, "x"), 12);
-  EXPECT_THROW(multiply(kMaxNanos, 2, "x"), Error);
-  EXPECT_THROW(multiply(kMax64, 65'536, "x"), Error);
+  EXPECT_EQ(error_of([&] { multiply(kMaxNanos, 2, "x"); }),
+            "x takes longer than 36 years; use shorter times, or fewer or smaller ops");
+  EXPECT_EQ(error_of([&] { multiply(kMax64, 65'536, "x"); }),
+            "x takes longer than 36 years; use shorter times, or fewer or smaller ops");
 }
 
 TEST(Range, AddsWithinIt) {
   EXPECT_EQ(add_in_range(3, 4, "x"), 7);
   EXPECT_EQ(add_in_range(kMaxBytes, 0, "x"), kMaxBytes);
-  EXPECT_THROW(add_in_range(kMaxBytes, 1, "x"), Error);
-  EXPECT_THROW(add_in_range(kMax64, kMax64, "x"), Error);
-  EXPECT_THROW(add_in_range(-kMaxBytes, -1, "x"), Error);
+  EXPECT_EQ(error_of([&] { add_in_range(kMaxBytes, 1, "x"); }),
+            "x together have more than 2^60 bytes or 36 years; use smaller values, or fewer");
+  EXPECT_EQ(error_of([&] { add_in_range(kMax64, kMax64, "x"); }),
+            "x together have more than 2^60 bytes or 36 years; use smaller values, or fewer");
+  EXPECT_EQ(error_of([&] { add_in_range(-kMaxBytes, -1, "x"); }),
+            "x together have more than 2^60 bytes or 36 years; use smaller values, or fewer");
 }
 
 // Each is a valid time; the sum of four overflows 64 bits to a small number.
 TEST(Range, SumsWithoutOverflow) {
-  EXPECT_THROW(expect_in_range(std::vector<Nanos>(16, kMaxNanos)), Error);
+  EXPECT_EQ(error_of([&] { expect_in_range(std::vector<Nanos>(16, kMaxNanos)); }),
+            "the sum of all ops is longer than 36 years; use shorter times, or fewer or smaller "
+            "ops");
   EXPECT_NO_THROW(expect_in_range(std::vector<Nanos>(4, kMaxNanos / 4)));
   EXPECT_NO_THROW(expect_in_range(kMaxNanos / 8, 8));
-  EXPECT_THROW(expect_in_range(kMaxNanos / 8 + 1, 8), Error);
+  EXPECT_EQ(error_of([&] { expect_in_range(kMaxNanos / 8 + 1, 8); }),
+            "the step's times on 8 rank(s) together are longer than 36 years; use shorter times, "
+            "or fewer or smaller ops");
 }
 
 TEST(Range, ASlowedOpStaysInIt) {

@@ -16,6 +16,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/stage_loads.h"
 #include "sim/predict/predict.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -205,8 +206,11 @@ TEST(RecomputedLayers, LeavePredictionsOutOfBlocks) {
   const auto tail = [](const ModelOnDevices& on) { return StageLoads(on, 4).load(3, 61, 61); };
   expect_equal(tail(covering(full, kBlock, 100)), tail(without_recomputation(full)));
   EXPECT_GT(tail(full).times.input_grad, tail(without_recomputation(full)).times.input_grad);
-  EXPECT_THROW(tail(covering(full, kUniform, 2)), Error);
-  EXPECT_THROW(load_of(covering(on_devices("llama3-8b"), kUniform, 0)), Error);
+  EXPECT_EQ(error_of([&] { tail(covering(full, kUniform, 2)); }),
+            "the model's multi-token predictions are recomputed one layer at a time; give "
+            "`recompute_num_layers` 1, or `recompute_method` block, which keeps them");
+  EXPECT_EQ(error_of([&] { load_of(covering(on_devices("llama3-8b"), kUniform, 0)); }),
+            "`recompute_num_layers` 0 makes groups of no layers; give 1 or more");
 }
 
 // A pair hides the exchanges of its forward and its backward, and that of the layers that are

@@ -9,6 +9,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/error_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -28,12 +29,7 @@ std::string refusal_of(const std::vector<TimedOp>& ops, const std::string& furth
   for (const TimedOp& op : ops)
     events.slice(op.name, 0, 0, 1'000 * op.start, 1'000 * op.duration,
                  R"("step":0,"microbatch":)" + std::to_string(op.microbatch) + further);
-  try {
-    traces::assemble_steps(traces::parse_trace({"t.json", events.list()}));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { traces::assemble_steps(traces::parse_trace({"t.json", events.list()})); });
 }
 
 void expect_part(const std::string& said, const std::string& part) {

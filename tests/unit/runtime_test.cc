@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/model_step.h"
+#include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -89,11 +90,19 @@ TEST(Assumptions, AreSetByNameAndRefuseOthers) {
   EXPECT_EQ(on.assumptions.host_layer, 250'000);
   assume(on, "sustained_teraflops", 500);
   EXPECT_EQ(on.gpu.sustained_flops(), 500e12);
-  EXPECT_THROW(assume(on, "host_layers_us", 250), Error);
-  EXPECT_THROW(assume(on, "fp8_gain", -1), Error);
-  EXPECT_THROW(assume(on, "sustained_teraflops", 990), Error) << "the peak is 989";
-  EXPECT_THROW(assume(on, "attention_forward", 1.1), Error);
-  EXPECT_THROW(assume(on, "attention_backward", 20), Error);
+  EXPECT_TRUE(fails_with(
+      [&] { assume(on, "host_layers_us", 250); },
+      "no assumption is called 'host_layers_us'; did you mean 'host_layer_us'?; there are "
+      "memory_efficiency, "));
+  EXPECT_EQ(error_of([&] { assume(on, "fp8_gain", -1); }),
+            "`assume` fp8_gain: give a number of 0 or more");
+  EXPECT_EQ(error_of([&] { assume(on, "sustained_teraflops", 990); }),
+            "`assume` sustained_teraflops: 990 is more than the device's peak; give at most 989")
+      << "the peak is 989";
+  EXPECT_EQ(error_of([&] { assume(on, "attention_forward", 1.1); }),
+            "`assume` attention_forward: it is a fraction of the device's peak; give 0 to 1");
+  EXPECT_EQ(error_of([&] { assume(on, "attention_backward", 20); }),
+            "`assume` attention_backward: it is a fraction of the device's peak; give 0 to 1");
 }
 
 // Cast to 32 bits 6 bytes per logit, maximum 4, its subtraction 8, exponentials 8, sum 4, division

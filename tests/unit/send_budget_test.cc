@@ -6,6 +6,7 @@
 #include "sim/ir/error.h"
 #include "sim/predict/predict.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -184,9 +185,14 @@ TEST(UnshardLookahead, CountsStagesFromTheOneThatComputes) {
 TEST(UnshardLookahead, AutoIsTwoOnTheFirstRankAndThreeBehind) {
   EXPECT_EQ(spread_lookahead({}, 4), (std::vector<std::int32_t>{2, 3, 3, 3}));
   EXPECT_EQ(spread_lookahead({{1}}, 2), (std::vector<std::int32_t>{1, 1}));
-  EXPECT_THROW(spread_lookahead({{1, 2}}, 3), Error);
-  EXPECT_THROW(spread_lookahead({{4}}, 2), Error);
-  EXPECT_THROW(spread_lookahead({{0}}, 2), Error);
+  EXPECT_EQ(error_of([&] {
+              spread_lookahead({{1, 2}}, 3);
+            }),
+            "`unshard_lookahead` has 2 entries for 3 ranks; give one, or one per rank");
+  EXPECT_EQ(error_of([&] { spread_lookahead({{4}}, 2); }),
+            "`unshard_lookahead` 4 is not in 1..3: a rank has at most 3 stages gathered at once");
+  EXPECT_EQ(error_of([&] { spread_lookahead({{0}}, 2); }),
+            "`unshard_lookahead` 0 is not in 1..3: a rank has at most 3 stages gathered at once");
 }
 
 /// The step with gathers of 4 per stage: F = 5 per chunk.

@@ -9,6 +9,7 @@
 #include "sim/ir/error.h"
 #include "sim/model/cost_table.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/error_text.h"
 #include "traces/costs/cost_file.h"
 #include "traces/costs/cost_file_writer.h"
 
@@ -47,13 +48,16 @@ TEST(StageKinds, WithoutThemAnotherNumberOfStagesIsRefused) {
   file.erase("stage_kinds");
   const CostTable table = traces::parse_cost_file(file.dump(), "costs.json");
   const Schedule schedule = build("zb-v", 2, 2);
-  EXPECT_THROW(make_cost_model(fit_stages(table, schedule), schedule), Error);
+  EXPECT_EQ(error_of([&] { make_cost_model(fit_stages(table, schedule), schedule); }),
+            "costs.json: /stages: has 2 entries, but zb-v has 4 stages (2 rank(s) x 2 chunk(s)); "
+            "give one entry per stage");
 }
 
 TEST(StageKinds, AllThreeAreNeeded) {
   Json file = Json::parse(kFile);
   file["stage_kinds"].erase("middle");
-  EXPECT_THROW(traces::parse_cost_file(file.dump(), "costs.json"), Error);
+  EXPECT_EQ(error_of([&] { traces::parse_cost_file(file.dump(), "costs.json"); }),
+            "costs.json: /stage_kinds: lacks the key 'middle'; add it");
 }
 
 TEST(StageKinds, TheMiddleIsTheMeanOfWhatAllStagesBetweenHave) {

@@ -12,6 +12,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/chrome_text.h"
+#include "tests/support/error_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -326,7 +327,11 @@ TEST(TensorPeers, InOneFileThatIsGivenTwiceAreRefused) {
   traces::ObservedTrace trace;
   const std::string list = events.list();
   traces::append(trace, traces::parse_trace({"a.json", list}));
-  EXPECT_THROW(traces::append(trace, traces::parse_trace({"b.json", list})), Error);
+  EXPECT_EQ(error_of([&] {
+              traces::append(trace, traces::parse_trace({"b.json", list}));
+            }),
+            "b.json has the ops that are in a.json already, at the same times; give every trace "
+            "once");
 }
 
 }  // namespace

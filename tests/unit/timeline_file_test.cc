@@ -8,6 +8,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
 #include "tests/support/random_schedule.h"
 #include "traces/files/format.h"
@@ -104,7 +105,9 @@ TEST(TimelineFile, RefusesWhatIsMalformed) { expect_refusals("timeline.txt", rea
 TEST(TimelineFile, RefusesALaneWhoseOpsTakeLongerThanTheStep) {
   traces::TimelineFile step = time(traces::parse_schedule_text("0F0 0B0"));
   step.timeline.start[1] = 0;  // overlaps the forward, which is half as long
-  EXPECT_THROW(read(write(step)), Error);
+  EXPECT_EQ(error_of([&] { read(write(step)); }),
+            "f.json: /instructions: the ops of lane 0 take longer than the whole step, 3 ms; "
+            "they overlap");
 }
 
 TEST(TimelineFile, SurvivesDamage) {

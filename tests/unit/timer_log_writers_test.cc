@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "traces/measured/timer_log.h"
 
 namespace bubblescope::tests {
@@ -278,14 +279,9 @@ TEST(TimerLogWriters, TwoWritersAreNotMixed) {
   EXPECT_EQ(logs[0].writer, "worker-1:");
   expect_share(logs[0], 0.22, 0.4);
   expect_share(logs[1], 0.61, 0.7);
-  try {
-    read_timer_log(text, "two.log");
-    FAIL() << "two writers were taken for one";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "two.log has the timers of 2 writers, whose lines begin with 'worker-1:', "
-                 "'worker-2:'; give the lines of each as a log of its own");
-  }
+  EXPECT_EQ(error_of([&] { read_timer_log(text, "two.log"); }),
+            "two.log has the timers of 2 writers, whose lines begin with 'worker-1:', "
+            "'worker-2:'; give the lines of each as a log of its own");
 }
 
 // The second writer has nothing but the time of an iteration, in line 5, after a report of the

@@ -12,6 +12,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/error_text.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::tests {
@@ -128,8 +129,12 @@ TEST(Optimizer, WaitsForTheLastBlockingSend) {
 }
 
 TEST(Optimizer, RefusesForwardOnlyAndAsynchronousSchedules) {
-  EXPECT_THROW(end_step("forward-only", make_request(2, 2), {OptimizerMode::kLocal}), Error);
-  EXPECT_THROW(end_step("pipedream", make_request(2, 2), {OptimizerMode::kBarrier}), Error);
+  EXPECT_EQ(
+      error_of([&] { end_step("forward-only", make_request(2, 2), {OptimizerMode::kLocal}); }),
+      "forward-only produces no gradients; leave `optimizer` and `grad_reduction` out");
+  EXPECT_EQ(error_of([&] { end_step("pipedream", make_request(2, 2), {OptimizerMode::kBarrier}); }),
+            "pipedream updates its weights without flushes, separately on each rank; ask for "
+            "`optimizer` local, and no serial reduction");
 }
 
 TEST(Optimizer, CountsInThePeriodOfUpdatesPerBatch) {

@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"
+#include "tests/support/error_text.h"
 #include "tools/command.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/schedule_notes.h"
@@ -180,11 +181,13 @@ TEST(Caps, InUnitsAreReportedAsSuchBesideAModel) {
 }
 
 TEST(Caps, InBytesNeedBytes) {
-  for (const tools::Arguments& arguments :
-       {tools::Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "70GiB"},
-        tools::Arguments{"1f1b", "--pp", "4", "-m", "8", "--cap", "3,1GiB"}})
-    EXPECT_THROW(tools::run_simulate(arguments), Error);
-  EXPECT_THROW(tools::run_plan({"--pp", "4", "-m", "8", "--cap", "70GiB"}), Error);
+  const char* const no_bytes = "`cap` is in bytes, but no activation has any here; give `model`, ";
+  const tools::Arguments cap{"--pp", "4", "-m", "8", "--cap", "70GiB"};
+  EXPECT_TRUE(fails_with([&] { tools::run_simulate(with({"1f1b"}, cap)); }, no_bytes));
+  EXPECT_TRUE(fails_with([&] { tools::run_plan(cap); }, no_bytes));
+  const tools::Arguments mixed{"1f1b", "--pp", "4", "-m", "8", "--cap", "3,1GiB"};
+  EXPECT_EQ(error_of([&] { tools::run_simulate(mixed); }),
+            "--cap: '3,1GiB' mixes bytes and units of --mem; write all in one of both");
 }
 
 TEST(Caps, InBytesLeavePlansOut) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "tests/support/error_text.h"
 #include "traces/files/protobuf.h"
 #include "traces/workloads/check_workload.h"
 
@@ -25,12 +26,7 @@ WorkloadVerdict check_goal(const std::string& text) {
 }
 
 std::string message_of(const std::string& text) {
-  try {
-    parse_goal(text, "step.goal");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { parse_goal(text, "step.goal"); });
 }
 
 TEST(Workload, ReadsTheGrammarOfGoal) {
@@ -232,17 +228,34 @@ TEST(Workload, ChakraMessagesAreMatched) {
 
 TEST(Workload, RefusesAnIncompleteOrDamagedSet) {
   const ChakraFile first = make_file("s.0.et", {{}});
-  EXPECT_THROW(parse_chakra({first, make_file("s.2.et", {{}})}), Error);
-  EXPECT_THROW(parse_chakra({first, first}), Error);
-  EXPECT_THROW(parse_chakra({first, make_file("t.1.et", {{}})}), Error);
-  EXPECT_THROW(parse_chakra({make_file("s.0.et", {{0, 4, {7}}})}), Error);  // waits for no node
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({first, make_file("s.2.et", {{}})});
+            }),
+            "s.2.et: 2 file(s) of s were given; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({first, first});
+            }),
+            "s.0.et: 2 file(s) of s were given; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({first, make_file("t.1.et", {{}})});
+            }),
+            "s and t are of different sets; check one set at a time");
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({make_file("s.0.et", {{0, 4, {7}}})});
+            }),
+            "s.0.et, node 0: 'n' (node 0) waits for the id 7, which no node of this file has");
   const ChakraFile whole = make_file("s.0.et", {collective(1, 0, 64), collective(2, 0, 64, {1})});
   const std::size_t metadata = make_file("s.0.et", {}).content.size();
   for (std::size_t size = 0; size < whole.content.size(); ++size) {
     if (size == metadata ||
         size == metadata + 1 + static_cast<unsigned char>(whole.content[metadata]))
       continue;  // cut between two nodes, it is a whole file
-    EXPECT_THROW(parse_chakra({{"s.0.et", whole.content.substr(0, size)}}), Error) << size;
+    EXPECT_TRUE(fails_with(
+        [&] {
+          parse_chakra({{"s.0.et", whole.content.substr(0, size)}});
+        },
+        ": the file is damaged or cut short here; write it again"))
+        << size;
   }
 }
 

@@ -1,4 +1,4 @@
-// The eight phases of DualPipe.
+// Lists the eight phases of DualPipe.
 #include "schedules/dual_phases.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Warm-ups and turns of 1F1B-RR.
+// Computes the warm-ups and turns of 1F1B-RR.
 #include "schedules/round_robin.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The thread that sends heartbeats.
+// Runs the thread that sends heartbeats.
 #include "exec/runtime/heartbeat.h"
 
 #include <chrono>

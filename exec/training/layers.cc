@@ -1,4 +1,4 @@
-// Layers and their gradients.
+// Computes layers and their gradients.
 #include "exec/training/layers.h"
 
 #include <algorithm>

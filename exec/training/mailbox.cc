@@ -1,4 +1,4 @@
-// Slots, locked per stage.
+// Keeps slots, which are locked per stage.
 #include "exec/training/mailbox.h"
 
 #include <algorithm>

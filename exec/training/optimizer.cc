@@ -1,4 +1,4 @@
-// SGD and Adam.
+// Implements SGD and Adam.
 #include "exec/training/optimizer.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Checksums and serialization of payloads.
+// Computes checksums of payloads, and serializes them.
 #include "exec/training/payload.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The passes of a shard.
+// Implements the passes of a shard.
 #include "exec/training/vocabulary_shard.h"
 
 #include <algorithm>

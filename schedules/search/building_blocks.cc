@@ -1,4 +1,4 @@
-// The family of V-shaped building blocks.
+// Builds the family of V-shaped building blocks.
 #include "schedules/search/building_blocks.h"
 
 #include <algorithm>

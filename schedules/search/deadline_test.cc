@@ -1,4 +1,4 @@
-// Heads, tails and one-machine checks.
+// Computes heads and tails, and checks every rank as one machine.
 #include "schedules/search/deadline_test.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Depth-first search that remembers failed prefixes.
+// Searches depth first, and remembers failed prefixes.
 #include "schedules/search/exact_search.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Dominance between prefixes.
+// Finds prefixes that dominate others.
 #include "schedules/search/failed_prefixes.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Warm-ups for linear placements.
+// Builds warm-ups for linear placements.
 #include "schedules/search/linear_skeletons.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Skeletons that follow ZB-V.
+// Builds skeletons that follow ZB-V.
 #include "schedules/search/v_skeletons.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Steady states and weight versions.
+// Finds steady states and counts weight versions.
 #include "sim/analysis/asynchronous.h"
 
 #include <algorithm>

@@ -205,7 +205,7 @@ void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t cha
         "input gradient");
 }
 
-/// Ops that are launched late start so much after they could, in any schedule.
+/// In any schedule, ops that are launched late start this much later than they could.
 void fit_gaps(std::span<const ReplicatedStep> steps, CostTable& table) {
   const LaunchGaps gaps = find_launch_gaps(steps);
   table.op_gap = std::llround(gaps.behind_ops);

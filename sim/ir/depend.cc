@@ -1,4 +1,4 @@
-// The two ends of messages.
+// Finds the two ends of messages.
 #include "sim/ir/depend.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Digits, and parsing of whole numbers.
+// Recognizes digits and parses whole numbers.
 #pragma once
 
 #include <charconv>

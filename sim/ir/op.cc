@@ -1,4 +1,4 @@
-// The text form of ops.
+// Writes the text form of ops.
 #include "sim/ir/op.h"
 
 namespace bubblescope::inline sim {

@@ -1,4 +1,4 @@
-// Range checks and rounding.
+// Checks ranges and rounds.
 #include "sim/ir/range.h"
 
 #include <cmath>

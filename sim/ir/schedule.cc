@@ -1,4 +1,4 @@
-// Queries on schedules.
+// Answers questions about a schedule's stages and ops.
 #include "sim/ir/schedule.h"
 
 #include "sim/ir/posted_kinds.h"

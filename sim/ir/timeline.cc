@@ -1,4 +1,4 @@
-// The bounds of a Timeline.
+// Finds the bounds of a Timeline.
 #include "sim/ir/timeline.h"
 
 #include <algorithm>

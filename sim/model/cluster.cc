@@ -1,4 +1,4 @@
-// Bandwidths as integers.
+// Converts bandwidths to integers.
 #include "sim/model/cluster.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Alignment and padding of heads.
+// Aligns and pads heads.
 #include "sim/model/head_alignment.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Interpolation between measured GEMMs.
+// Interpolates between measured GEMMs.
 #include "sim/model/measured_gemms.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The release rules.
+// Applies the release rules.
 #include "sim/model/memory_model.h"
 
 namespace bubblescope::inline sim {

@@ -1,4 +1,4 @@
-// Draws factors.
+// Draws the random factors of every scenario.
 #include "sim/model/noise.h"
 
 #include <algorithm>

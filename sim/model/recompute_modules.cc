@@ -1,4 +1,4 @@
-// Names of sets.
+// Finds sets of modules by their names.
 #include "sim/model/recompute_modules.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Assumptions by name.
+// Finds and sets assumptions by their names.
 #include "sim/model/runtime.h"
 
 #include <fmt/format.h>

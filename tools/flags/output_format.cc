@@ -1,4 +1,4 @@
-// Adds the flag.
+// Adds --format.
 #include "tools/flags/output_format.h"
 
 #include "tools/flags/choice.h"

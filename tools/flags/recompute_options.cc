@@ -1,4 +1,4 @@
-// Policies and modules by their names.
+// Finds policies and modules by their names.
 #include "tools/flags/recompute_options.h"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Matches the n-th with the n-th.
+// Matches the n-th send of a channel with its n-th receive.
 #include "traces/workloads/match_workload.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Streams, events, graphs and copies.
+// Implements streams, events, graphs and copies.
 #include "exec/gpu/device/cuda_calls.cuh"
 
 namespace bubblescope::exec {

@@ -1,4 +1,4 @@
-// One context per stage and micro-batch.
+// Keeps one context per stage and micro-batch.
 #include "exec/gpu/host/gpu_contexts.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Views and GEMMs of matrices.
+// Makes views and GEMMs of matrices.
 #include "exec/gpu/host/gpu_matrix.h"
 
 namespace bubblescope::exec {

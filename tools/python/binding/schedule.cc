@@ -1,4 +1,4 @@
-// The class Schedule.
+// Implements the class Schedule.
 #include "tools/python/binding/schedule.h"
 
 #include <fmt/format.h>

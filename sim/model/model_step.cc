@@ -51,7 +51,7 @@ void expect_divisible(const ModelOnDevices& on) {
   refuse("`etp`", parts, "the ranks of a stage: `tp` times `cp` times `dp`",
          parallel.ranks_of_stage());
   refuse("`ep`", parallel.expert,
-         "`tp` times `cp` times `dp` over `etp` " + std::to_string(parts) + ":",
+         "`tp` times `cp` times `dp`, divided by an `etp` of " + std::to_string(parts),
          parallel.ranks_of_stage() / parts);
 }
 

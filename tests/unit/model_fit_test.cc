@@ -142,9 +142,10 @@ TEST(Experts, ReachOverTensorRanks) {
             "`dp`, such as 64");  // 128 of 64 ranks
   on.parallel.expert_tensor = 1;
   on.parallel.expert = 128;
-  EXPECT_EQ(error_of([&] { compute_model_step(on, shape_of(4)); }),
-            "`ep` 128 does not divide `tp` times `cp` times `dp` over `etp` 1: (64); give a "
-            "divisor, such as 64");
+  EXPECT_EQ(
+      error_of([&] { compute_model_step(on, shape_of(4)); }),
+      "`ep` 128 does not divide `tp` times `cp` times `dp`, divided by an `etp` of 1 (64); give a "
+      "divisor, such as 64");
 }
 
 // However experts are split, all ranks together hold each of them once per group.

@@ -22,6 +22,7 @@
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/schedule_request.h"
 #include "tools/inputs/unused_flags.h"
+#include "tools/plan/model_plan.h"
 #include "tools/print.h"
 #include "traces/plans/runs_in.h"
 #include "traces/schedules/pytorch_csv.h"
@@ -84,6 +85,13 @@ bool any_has_pairs(const std::vector<Plan>& ranked, const PredictInputs& inputs)
   for (const Configuration& configuration : smallest_of_each(ranked))
     if (has_pairs(order_of(configuration, inputs))) return true;
   return false;
+}
+
+/// Whether a larger micro-batch than the usual ones may be faster still: the plan has the largest
+/// of them, and enough samples for twice as many in each.
+bool has_largest_usual_micro_batch(const Configuration& configuration) {
+  return configuration.micro_batch_size == kUsualMicroBatchSizes.back() &&
+         configuration.shape.microbatches % 2 == 0;
 }
 
 /// Plans show no parts, which change steps only where pairs interleave them.
@@ -205,6 +213,8 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   const bool splits_stages = std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
     return plan.configuration.shape.ranks > 1;
   });
+  const bool is_largest =
+      !ranked.empty() && has_largest_usual_micro_batch(ranked.front().configuration);
   const bool may_split_output = splits_stages && flags.shape.profile == Profile::kNone;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
@@ -215,6 +225,8 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},
+      {"--micro-batch-size", "1,2,4,8,16 (the best plan has the largest that was tried)",
+       is_largest},
   };
   std::string text;
   for (const Untried& next : all)

@@ -19,6 +19,7 @@
 #include "sim/predict/choose_lowering.h"
 #include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/notes.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/schedule_request.h"
 #include "tools/inputs/unused_flags.h"
@@ -33,9 +34,21 @@ namespace {
 
 constexpr std::int64_t kMaxCheckedOps = 1 << 20;
 
+using IsSame = bool (*)(const Configuration&, const Configuration&);
+
+bool is_same_schedule(const Configuration& one, const Configuration& other) {
+  return one.schedule == other.schedule;
+}
+
+bool has_same_stages(const Configuration& one, const Configuration& other) {
+  return one.schedule == other.schedule && one.shape.ranks == other.shape.ranks &&
+         one.shape.chunks == other.shape.chunks;
+}
+
 /// The smallest plan of every schedule, which is enough to answer questions about its ops.
 /// Schedules that search for an order are left out, because a search takes longer than planning.
-std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
+std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked,
+                                            IsSame is_same = is_same_schedule) {
   const auto ops_of = [](const Configuration& configuration) {
     const Shape& shape = configuration.shape;
     return std::int64_t{shape.ranks} * shape.chunks * shape.microbatches * shape.slices;
@@ -44,9 +57,9 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   for (const Plan& plan : ranked) {
     const Configuration& next = plan.configuration;
     if (ops_of(next) > kMaxCheckedOps || find_schedule(next.schedule).reads_costs) continue;
-    const auto known = std::find_if(smallest.begin(), smallest.end(), [&](const auto& other) {
-      return other.schedule == next.schedule;
-    });
+    const auto known =
+        std::find_if(smallest.begin(), smallest.end(),
+                     [&](const Configuration& other) { return is_same(other, next); });
     if (known == smallest.end())
       smallest.push_back(next);
     else if (ops_of(next) < ops_of(*known))
@@ -128,6 +141,13 @@ void print_defaults(const std::string& text) {
   if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
 }
 
+void note_cut_stages(const std::vector<Plan>& ranked, const PredictInputs& inputs) {
+  std::vector<ValidSchedule> orders;
+  for (const Configuration& configuration : smallest_of_each(ranked, has_same_stages))
+    orders.push_back(order_of(configuration, inputs));
+  note_restaged_plans(orders, inputs);
+}
+
 /// Notes what any of the plans has against Megatron-LM's defaults.
 void note_megatron_defaults(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                             std::span<const PredictedOps> steps) {
@@ -187,7 +207,9 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
     note_megatron_defaults(ranked, inputs, steps);
     warn_of_unused_unit(flags.memory, "plans of a model show bytes");
     if (flags.model.parts) warn_of_unused_parts(orders);
-  } else if (!steps.empty() && flags.cost.file.empty()) {
+  } else if (!flags.cost.file.empty()) {
+    note_cut_stages(ranked, inputs);
+  } else if (!steps.empty()) {
     warn_of_split_backwards(orders, flags.cost.uniform);
   }
 }

@@ -43,8 +43,9 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
-TEST(CommandLine, SaysHowListsAreWritten) {
+TEST(CommandLine, SaysWhatToWriteInstead) {
   const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --svg x.png", 2, "of another format; end it in .svg"},
       {"simulate 1f1b,gpipe --pp 4 -m 8", 2,
        "'1f1b,gpipe' are several schedules, and one is taken here; 'bubblescope compare'"},
       {"compare 1f1b gpipe --pp 4 -m 8", 2, "one word too many: 'gpipe'; lists take commas"},

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -255,6 +256,19 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
     if (next.may_help && std::find(given.begin(), given.end(), next.flag) == given.end())
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", next.flag, next.values);
   if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
+}
+
+void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus) {
+  double least = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.plan && outcome.refusal.empty()) return;
+    if (outcome.excess > 0 && (least == 0 || outcome.excess < least)) least = outcome.excess;
+  }
+  if (least == 0) return;
+  print_message(
+      "bubblescope: the configuration that lacks the least needs {:.2f} times the memory of its "
+      "devices; give about {} or more of --gpus, devices with more memory, or a smaller model\n",
+      1 + least, static_cast<std::int64_t>(std::ceil(gpus * (1 + least))));
 }
 
 std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs) {

@@ -39,6 +39,7 @@ void print_help() {
 }
 
 int dispatch(const Arguments& words) {
+  if (words.size() > 1 && words[0] == "help") return dispatch({words[1], "--help"});
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print_help();
     return words.empty() ? 2 : 0;

@@ -206,6 +206,9 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, const MemoryM
                         format_millionths((needed + unit_parts - 1) / unit_parts) +
                         "; raise `cap`");
   }
+  if (reasons.size() > 2)
+    reasons = {reasons.front(),
+               std::to_string(reasons.size() - 1) + " more ranks may hold less than they need"};
   return reasons;
 }
 

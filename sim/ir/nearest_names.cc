@@ -76,11 +76,21 @@ bool share_numbers(Tokens left, Tokens right) {
   return left == right && !left.empty();
 }
 
+/// Whether names differ only in what stands between words: "interleaved-1f1b" is "interleaved1f1b".
+bool has_same_letters(std::string_view left, std::string_view right) {
+  const auto letters_of = [](std::string_view name) {
+    std::string letters(name);
+    std::erase_if(letters, [](char letter) { return letter == '-' || letter == ' '; });
+    return letters;
+  };
+  return letters_of(left) == letters_of(right);
+}
+
 /// How far a candidate is from the wanted name, both normalized and without leading dashes; empty
-/// if it is too far. A typo beside the same numbers is nearest; then names that are some of its
-/// words, other typos and names with more words behind it, other names that start with it, names
-/// with the same words or initials, names that contain it, and names that share half of its
-/// letters.
+/// if it is too far. The same letters are nearest, and a typo beside the same numbers; then names
+/// that are some of its words, other typos and names with more words behind it, other names that
+/// start with it, names with the same words or initials, names that contain it, and names that
+/// share half of its letters.
 std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view candidate) {
   constexpr std::size_t kTier = 1000;
   constexpr std::size_t kTypo = 4;  // per wrong letter
@@ -89,6 +99,7 @@ std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view
   if (wanted.size() >= 2 && candidate.starts_with(wanted) && candidate.size() > wanted.size() &&
       candidate[wanted.size()] == '-')
     return kTypo;
+  if (has_same_letters(wanted, candidate)) return 0;
   const Tokens words = tokens_of(wanted);
   const Tokens others = tokens_of(candidate);
   if (is_named_within(words, others)) return kWithin;

@@ -83,6 +83,10 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
 const ScheduleDef& find_schedule(std::string_view name) {
   const auto& registry = Registry<ScheduleDef>::instance();
   if (const ScheduleDef* def = registry.find(name)) return *def;
+  if (name.find(',') != name.npos)
+    throw Error(
+        "'" + std::string(name) +
+        "' are several schedules, and one is taken here; 'bubblescope compare' takes a list");
   throw Error("no schedule is called '" + std::string(name) + "'" +
               suggestion(nearest_names(name, registry)) +
               " ('bubblescope list schedules' shows them all)");

@@ -43,6 +43,19 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
   for (const Case& test : cases) expect_outcome(test);
 }
 
+TEST(CommandLine, SaysWhatToWriteInstead) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp 4 -m 8 --svg x.png", 2, "of another format; end it in .svg"},
+      {"simulate 1f1b,gpipe --pp 4 -m 8", 2,
+       "'1f1b,gpipe' are several schedules, and one is taken here; 'bubblescope compare'"},
+      {"compare 1f1b gpipe --pp 4 -m 8", 2, "one word too many: 'gpipe'; lists take commas"},
+      {"search --pp 32 -m 8 --cap 0.5", 1,
+       "but one micro-batch alone needs 1; raise --cap; 31 more ranks may hold less than they "
+       "need"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
 TEST(CommandLine, ExplainsFlagsOfFrameworks) {
   const Case cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --lr 1e-4 --num-layers 32 --fp8 --lr=2", 2,
@@ -64,6 +77,10 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
        "'llama3.1-70b'?"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --data_parallel_shard_degree 8", 2,
        "here it is '--dp', or '--shard-size' beside data_parallel_replicate_degree"},
+      {"simulate 1f1b --stages 4 -m 8", 2, "no flag is called '--stages'; here it is '--pp'"},
+      {"simulate 1f1b --pp 4 -m 8 --json", 2, "here it is '--format json'"},
+      {"simulate 1f1b --pp 4 -m 8 --fwd 10 --bwd 20", 2,
+       "no flag is called '--fwd' (here it is '--f'), '--bwd' (here it is '--b')"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };
@@ -225,6 +242,21 @@ TEST(CommandLine, SaysWhichFlagsChangeNothing) {
       run_with_messages("compare 1f1b --pp 2 -m 2 --model llama3-8b --seq-length 64 --jitter 1%")
           .output;
   EXPECT_EQ(needed.find("changes nothing"), std::string::npos) << needed;
+}
+
+TEST(CommandLine, HelpOfACommandIsItsHelp) {
+  EXPECT_EQ(run_command("help check").output, run_command("check --help").output);
+  EXPECT_EQ(run_command("help").output, run_command("--help").output);
+  expect_outcome({"help chek", 2, "no command is called 'chek'; did you mean 'check'?"});
+}
+
+// An example that has lines of its own is folded as one command, not line by line.
+TEST(CommandLine, ExamplesHaveNoLineThatOnlyContinues) {
+  for (const char* command : {"calibrate", "check", "convert", "plan", "search", "simulate"}) {
+    const std::string help = run_command(std::string(command) + " --help").output;
+    EXPECT_EQ(help.find("\n  \\\n"), std::string::npos) << help;
+    EXPECT_EQ(help.find("\nand\n"), std::string::npos) << help;
+  }
 }
 
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {

@@ -53,6 +53,20 @@ TEST_F(JobCosts, OfASimulatedStepPredictOtherSchedules) {
         << schedule;
 }
 
+// Four measured stages are cut for 8 ranks, and for 4 or 8 of four chunks each; not for 4 of one.
+TEST_F(JobCosts, PlansSayWhereTheyCutStages) {
+  record(std::string("1f1b") + kCosts);
+  const std::string costs = fit(path("run.json"));
+  const std::string plan = "plan -m 16 --schedules 1f1b,interleaved" + costs;
+  const std::string cut = "costs.json has 4 stages and plans have ";
+  EXPECT_NE(
+      run_with_messages(plan + " --pp 4,8 --vpp 4")
+          .output.find(cut + "8, 16, 32: their work is cut or joined as if it were spread evenly"),
+      std::string::npos);
+  EXPECT_EQ(run_with_messages("plan -m 16 --pp 4 --schedules 1f1b" + costs).output.find(cut),
+            std::string::npos);
+}
+
 /// F, I and W take 10, 11 and 9 ms per rank, the messages 0.4 ms.
 std::string jittered_costs(std::int32_t stages, std::mt19937& random) {
   std::uniform_real_distribution<double> jitter(0.93, 1.07);

@@ -29,6 +29,9 @@ const std::string kModel = kStep + "--model llama3-8b ";
 TEST(PreciseRefusals, NameTheFlagThatWasGiven) {
   expect_says("simulate 1f1b --pp 4 -m 1e3", "-m: '1e3' is not a whole number from 1 to ");
   expect_says("simulate 1f1b --pp 4 --microbatches=0", "--microbatches: '0' is not a whole number");
+  expect_says("plan --pp 4 -m 8-32", "-m: '8-32' is not a list of numbers");
+  expect_says(kStep + "--recompute some", "--recompute: 'some' is not one of ");
+  expect_says(kStep + "--recompute-granularity some", "--recompute-granularity: 'some' is not");
   expect_says(kModel + "--seq-length 8k", "--seq-length: '8k' is not a whole number from 1 to ");
   expect_says(kModel + "--f 2 --p2p 1", "--model gives all costs; leave out --f, --p2p\n");
   expect_says(kModel + "--costs none.json", "--model gives all costs; leave out --costs\n");

@@ -29,6 +29,12 @@ double rate_over(const Gpu& gpu, std::int32_t members) {
   return gpu.links(members) * gpu.between_devices().bytes_per_second;
 }
 
+TEST(GpuFiles, OfOurOtherKindsAreNamed) {
+  EXPECT_EQ(complaint(R"({"format": "bubblescope-costs/1", "stages": []})"),
+            "gpu.json: /format: is 'bubblescope-costs/1', but a device is needed here");
+  EXPECT_NE(complaint(R"({"format": "mine"})").find("unknown key 'format'"), std::string::npos);
+}
+
 TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
   const Gpu& preset = Registry<GpuDef>::instance().find("a100")->gpu;
   const Gpu gpu = traces::parse_gpu(R"({"like": "a100", "reachable_teraflops": 250, "per_node": 16,

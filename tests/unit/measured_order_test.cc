@@ -70,6 +70,25 @@ TEST(MeasuredOrder, NothingIsReportedOfAQuietMachine) {
   EXPECT_NE(tools::describe_noise_problem({comparison_of(100, {100, 101, 202})}), "");
 }
 
+// The quartiles do not count: one step in three may be the only slow one.
+TEST(MeasuredOrder, StepsThatVaryAreCalledNoisy) {
+  const Nanos ms = 1'000'000;
+  const tools::StepSpread steady = tools::compute_spread({100 * ms, 105 * ms, 110 * ms});
+  const tools::StepSpread varying = tools::compute_spread({100 * ms, 100 * ms, 111 * ms});
+  EXPECT_EQ(tools::describe_noise(steady, 4, 4), "");
+  EXPECT_TRUE(tools::describe_noise(varying, 4, 4)
+                  .starts_with("noisy: steps took 100 ms to 111 ms; take the times below as "));
+}
+
+TEST(MeasuredOrder, RanksThatTakeTurnsOnCoresAreNamed) {
+  const tools::StepSpread steady = tools::compute_spread({1'000'000});
+  EXPECT_NE(tools::describe_noise(steady, 4, 2)
+                .find("4 ranks, of which each needs a core, took "
+                      "turns on 2; take"),
+            std::string::npos);
+  EXPECT_EQ(tools::describe_noise(steady, 0, 2), "");
+}
+
 TEST(BytesText, ShowsTheNumberInAUnitThatFits) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");

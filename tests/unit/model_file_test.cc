@@ -35,6 +35,12 @@ std::string complaint(const std::string& config) {
   return "none";
 }
 
+TEST(ModelFiles, OfOurOtherKindsAreNamed) {
+  EXPECT_EQ(complaint(R"({"format": "bubblescope-costs/1", "forward": 1})"),
+            "config.json: /format: is 'bubblescope-costs/1', but a model's config.json is needed "
+            "here");
+}
+
 // Counts are the numbers of elements in the checkpoints' files unless a paper is named; a table
 // that is used twice is counted once.
 TEST(ModelFiles, CountTheParametersOfLlamasAndTheirLike) {

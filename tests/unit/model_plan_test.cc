@@ -242,6 +242,19 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
       << printed.output;
 }
 
+// States of 14 bytes for each of 405 billion parameters are 660 GiB on each of 8 devices, of which
+// 78.6 GiB hold states and 2 GiB of libraries: 8.5 times as much, and so 69 devices or more.
+TEST(ModelPlans, SayHowManyDevicesHoldTheModel) {
+  const std::string step =
+      "plan --model llama3-405b --global-batch-size 8 --schedules 1f1b --gpus ";
+  const std::string note = "times the memory of its devices; give about 69 or more of --gpus";
+  EXPECT_NE(run_with_messages(step + "8").output.find(note), std::string::npos);
+  EXPECT_EQ(
+      run_with_messages("plan --model llama3-8b --global-batch-size 8 --schedules 1f1b --gpus 8")
+          .output.find("times the memory"),
+      std::string::npos);
+}
+
 TEST(ModelPlans, NameTheConfigurationThatLacksLeast) {
   // Without shards every data rank holds all states of its stages, so fewer data ranks hold less.
   const CommandOutcome printed =

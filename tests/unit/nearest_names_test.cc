@@ -39,6 +39,14 @@ TEST(NearestNames, KnowWordsThatAreCutShort) {
   EXPECT_EQ(nearest_names("torch", {"pytorch", "megatron"}), Names{"pytorch"});
 }
 
+// "interleaved-1f1b" has the word "1f1b", and is another schedule all the same.
+TEST(NearestNames, AreThoseWithTheSameLettersFirst) {
+  const Names schedules{"1f1b", "interleaved", "zb-v", "Interleaved1F1B", "ZBVZeroBubble"};
+  EXPECT_EQ(nearest_names("interleaved-1f1b", schedules), Names{"Interleaved1F1B"});
+  EXPECT_EQ(nearest_names("Interleaved 1F1B", schedules), Names{"Interleaved1F1B"});
+  EXPECT_EQ(nearest_names("zbv", schedules), Names{"zb-v"});
+}
+
 // One digit makes another device of a name.
 TEST(NearestNames, AreThoseAmongTheWordsBeforeThoseWithLikeLetters) {
   const Names devices{"a100", "a100-sxm4-80gb", "b200", "h100", "h200-141gb", "v100"};

@@ -42,8 +42,8 @@ constexpr const char* kCheckExample =
     "example: the smallest deadlock of receives that are posted late, and what removes it\n"
     "  bubblescope check interleaved --pp 2 -m 2 --lowering deferred --p2p-mode rendezvous "
     "--suggest\n"
-    "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with\n"
-    "--all-modes: in any, or where messages are swapped), or holds more than --cap; also if a\n"
+    "exit status: 1 if a schedule is not legal, deadlocks in the mode of --p2p-mode (with "
+    "--all-modes: in any, or where messages are swapped), or holds more than --cap; also if a "
     "file's own messages hang in every mode that posts them\n";
 
 /// The findings about one schedule. Those that require a run are empty if it cannot run.

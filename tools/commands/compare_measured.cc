@@ -287,7 +287,6 @@ Comparison judge_prediction(const std::string& label, TimedStep predicted, Measu
 }
 
 std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
-  constexpr double kMinSpread = 0.1;
   StepSpread widest;
   std::string label;
   for (const Comparison& comparison : comparisons) {
@@ -297,7 +296,7 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
     label = comparison.label;
   }
   const OrderAgreement agreement = compute_order_agreement(comparisons);
-  if (widest.relative() <= kMinSpread && agreement.counted == agreement.pairs) return {};
+  if (widest.relative() <= kMinNoise && agreement.counted == agreement.pairs) return {};
   std::string text = fmt::format("noisy: steps of {} took {} to {}", label,
                                  traces::format_time(widest.min), traces::format_time(widest.max));
   if (agreement.counted < agreement.pairs)

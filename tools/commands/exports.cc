@@ -37,7 +37,9 @@ void expect_ending(const traces::TimelineFormat& format, const std::string& path
                             fmt::join(format.endings, ", ")));
   for (const traces::TimelineFormat& other : Registry<traces::TimelineFormat>::instance().all())
     foreign = foreign || ends_like(path, other.endings);
-  if (foreign) throw Error("--" + format.name + ": " + path + " has the ending of another format");
+  if (foreign)
+    throw Error(fmt::format("--{}: {} has the ending of another format; end it in {}", format.name,
+                            path, fmt::join(format.endings, " or ")));
 }
 
 }  // namespace

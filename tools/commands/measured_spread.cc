@@ -1,11 +1,14 @@
 // Orders schedules by their measured steps.
 #include "tools/commands/measured_spread.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "sim/ir/quantile.h"
+#include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
 
@@ -35,6 +38,19 @@ StepSpread compute_spread(const Measurement& measurement) {
   spread.drift = std::abs(quantile(std::vector<Nanos>(all.begin(), second), 50) -
                           quantile(std::vector<Nanos>(second, all.end()), 50));
   return spread;
+}
+
+std::string describe_noise(const StepSpread& spread, std::int32_t ranks, std::int32_t cores) {
+  const bool take_turns = ranks > cores;
+  if (spread.relative() <= kMinNoise && !take_turns) return {};
+  std::string text = fmt::format("noisy: steps took {} to {}", traces::format_time(spread.min),
+                                 traces::format_time(spread.max));
+  if (take_turns)
+    text +=
+        fmt::format(", and {} ranks, of which each needs a core, took turns on {}", ranks, cores);
+  return text +
+         "; take the times below as no finer than that, or measure on a quiet machine with a core "
+         "for every rank and more --steps\n";
 }
 
 bool is_within_spread(const Comparison& comparison) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/ir/units.h"
@@ -26,6 +27,13 @@ struct StepSpread {
 /// Computes quartiles by the nearest-rank method. Requires at least one makespan.
 StepSpread compute_spread(const std::vector<Nanos>& makespans);
 StepSpread compute_spread(const Measurement& measurement);
+
+/// Steps that differ by more than this fraction of their median are noisy.
+inline constexpr double kMinNoise = 0.1;
+
+/// The first line of a report on one schedule's measured steps: that they are noisy, or that
+/// `ranks`, of which each keeps a core busy, take turns on fewer `cores`. Empty if neither holds.
+std::string describe_noise(const StepSpread& spread, std::int32_t ranks, std::int32_t cores);
 
 /// Whether the predicted step lies between the shortest and the longest measured one.
 bool is_within_spread(const Comparison& comparison);

@@ -241,6 +241,7 @@ int plan_model(PlanOptions& options) {
   };
   const auto show = [&](std::vector<Outcome> outcomes) {
     warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, outcomes));
+    note_missing_memory(outcomes, axes.gpus);
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);

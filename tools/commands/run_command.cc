@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "sim/ir/quantile.h"
@@ -14,6 +17,7 @@
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
+#include "tools/commands/measured_spread.h"
 #include "tools/commands/measurement_json.h"
 #include "tools/commands/training_file.h"
 #include "tools/errors.h"
@@ -63,6 +67,14 @@ std::string describe(const Measurement& measurement) {
   return text;
 }
 
+/// Each rank of a run on threads keeps a core busy, unless its ops sleep.
+std::string describe_noise(const Measurement& measurement) {
+  const bool needs_cores = measurement.backend == "cpu" && measurement.work != "sleep";
+  return describe_noise(compute_spread(measurement.makespans),
+                        needs_cores ? measurement.step.schedule->shape.ranks : 0,
+                        static_cast<std::int32_t>(std::thread::hardware_concurrency()));
+}
+
 int status_of(const Measurement& measurement) {
   if (measurement.breakdown) return exit_status(measurement.breakdown->fault);
   return measurement.verification && !measurement.verification->matches ? 1 : 0;
@@ -76,7 +88,8 @@ std::string print_report(const Measurement& measurement, OutputFormat format) {
         [&](traces::JsonWriter& json) { write_measurement_json(json.line(1), measurement); });
   if (format == OutputFormat::kCsv) return traces::write_report_csv(step.report);
   const traces::DrawOptions draw = detect_draw_options();
-  return name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
+  return describe_noise(measurement) +
+         name_flags(traces::draw_timeline(step.record(), draw) + "\n" +
                     traces::write_text_report(step.record(), draw)) +
          describe(measurement);
 }

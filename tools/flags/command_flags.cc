@@ -47,6 +47,14 @@ namespace {
 
 constexpr std::size_t kHelpColumn = 30;  ///< where the library's help begins to explain a flag
 
+/// Appends the lines that continue a command, each behind a backslash: they are folded anew.
+void join_continued(std::string& command, std::istream& lines) {
+  for (std::string next; command.ends_with(" \\") && std::getline(lines, next);) {
+    command.pop_back();
+    command += next.substr(std::min(next.find_first_not_of(' '), next.size()));
+  }
+}
+
 /// Folds help so that its examples can still be copied to a shell.
 std::string fold_help(const std::string& help, int width) {
   constexpr int kBackslash = 2;
@@ -58,6 +66,7 @@ std::string fold_help(const std::string& help, int width) {
       folded += traces::fold_lines(line, width, kHelpColumn) + "\n";
       continue;
     }
+    join_continued(line, lines);
     std::string command = traces::fold_lines(line, width - kBackslash);
     for (std::size_t at = command.find('\n'); at != std::string::npos;
          at = command.find('\n', at + 3))
@@ -270,7 +279,11 @@ void CommandFlags::refuse_unknown_flag() const {
   }
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string help = " ('" + app.get_name() + " --help' ";
-  if (!word.starts_with('-')) throw Error("one word too many: '" + word + "'" + help + "explains)");
+  if (!word.starts_with('-'))
+    throw Error("one word too many: '" + word +
+                "'; lists take commas and no blanks (4,8), values no "
+                "blank before their unit (10ms)" +
+                help + "explains)");
   const std::vector<std::string> names = names_of_flags(left);
   if (names.size() > 1) throw Error(list_unknown_flags(names, known) + help + "shows them all)");
   std::string hint = explain_framework_flag(word, known);

@@ -17,16 +17,23 @@ struct FrameworkFlag {
 
 constexpr const char* kOfModel =
     "the model sets it: give '--model' a name or a config.json (Hugging Face)";
+constexpr const char* kOfFiles =
+    "here '--save FILE' writes the step, and '--format json' prints the report";
+constexpr const char* kOfPicture = "here '--svg FILE' draws it";
 constexpr const char* kOfHost = "optimizers on the host are not modelled";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
-/// other words, or that are the model's.
-constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
+/// other words, or that are the model's; and words that many programs have for what is a flag here.
+constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
     {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
+    {"backward", "--b", "here it is '--b'"},
+    {"bandwidth", "--network", "here it is '--network bytes=SIZE,link=GBIT/S'"},
+    {"bwd", "--b", "here it is '--b'"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
     {"cpu-offload", "--model", kOfHost},
+    {"csv", "--format", "here '--format' says how the result is printed"},
     {"cuda-graph-impl", "--assume", "here it is '--assume iteration_graphs=1'"},
     {"data-parallel-replicate-degree", "--dp",
      "here '--dp' is it times data_parallel_shard_degree, which is '--shard-size'"},
@@ -38,11 +45,15 @@ constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
      "here it is '--shard-size' beside data_parallel_replicate_degree"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
+    {"forward", "--f", "here it is '--f'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
+    {"fwd", "--f", "here it is '--f'"},
     {"gpus", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
+    {"json", "--format", "here it is '--format json'"},
+    {"latency", "--p2p", "here it is '--p2p'"},
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
     {"main-grads-dtype", "--gradients", "here it is '--gradients'"},
     {"moe-enable-deepep", "--assume", "here it is '--assume dispatch_once=1'"},
@@ -57,12 +68,19 @@ constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
     {"num-layers", "--model", kOfModel},
     {"num-layers-per-virtual-pipeline-stage", "--vpp",
      "here '--vpp' says how many chunks a rank has"},
+    {"num-stages", "--pp", "here it is '--pp'"},
+    {"o", "--save", kOfFiles},
     {"offload-optimizer", "--model", kOfHost},
     {"optimizer-cpu-offload", "--model", kOfHost},
+    {"output", "--save", kOfFiles},
     {"pipeline-parallel-schedule", "--schedules", "here it is '--schedules'"},
     {"pipeline-parallel-schedule", "--pp", "here it is the schedule, the first word"},
+    {"plot", "--svg", kOfPicture},
+    {"png", "--svg", kOfPicture},
+    {"ranks", "--pp", "here it is '--pp'"},
     {"recompute-activations", "--recompute", "here it is '--recompute selective'"},
     {"recompute-modules", "--recompute", "here '--recompute modules' chooses them"},
+    {"stages", "--pp", "here it is '--pp'"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
     {"world-size", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},

@@ -2,9 +2,12 @@
 #include "tools/inputs/notes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -24,16 +27,22 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
                 to_text(cost.full_backward()));
 }
 
-void note_restaging(const Schedule& schedule, const PredictInputs& inputs) {
+/// `others` have another number of stages than the file: "zb-v has 8".
+void note_restaging(const std::string& others, bool changes_ends, const PredictInputs& inputs) {
   const auto& table = std::get<CostTable>(inputs.config().costs);
   print_message(
-      "bubblescope: {} has {} stages and {} has {}: their work is cut or joined as if it were "
-      "spread evenly within each{}\n",
-      inputs.flags().cost.file, table.stages.size(), schedule.name, schedule.stages_per_pipeline(),
-      restages_ends(table, schedule)
-          ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
-                        summary_of(kStageEnds, table.ends))
-          : "");
+      "bubblescope: {} has {} stages and {}: their work is cut or joined as if it were spread "
+      "evenly within each{}\n",
+      inputs.flags().cost.file, table.stages.size(), others,
+      changes_ends ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
+                                 summary_of(kStageEnds, table.ends))
+                   : "");
+}
+
+void note_restaging(const Schedule& schedule, const PredictInputs& inputs) {
+  const auto& table = std::get<CostTable>(inputs.config().costs);
+  note_restaging(fmt::format("{} has {}", schedule.name, schedule.stages_per_pipeline()),
+                 restages_ends(table, schedule), inputs);
 }
 
 /// Says where pairs take longer than their ops one after the other, although they overlap. The
@@ -67,6 +76,20 @@ void warn_of_cap_unit(const UniformMemory& memory) {
   const std::string cap = format_millionths(memory.cap.front());
   print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
                 plain ? "micro-batches of activations" : "of the unit of --mem");
+}
+
+void note_restaged_plans(std::span<const ValidSchedule> orders, const PredictInputs& inputs) {
+  const auto* const table = std::get_if<CostTable>(&inputs.config().costs);
+  if (table == nullptr) return;
+  std::set<std::int32_t> stages;
+  bool changes_ends = false;
+  for (const ValidSchedule& order : orders) {
+    if (!is_restaged(*table, order)) continue;
+    stages.insert(order->stages_per_pipeline());
+    changes_ends = changes_ends || restages_ends(*table, order);
+  }
+  if (!stages.empty())
+    note_restaging(fmt::format("plans have {}", fmt::join(stages, ", ")), changes_ends, inputs);
 }
 
 void print_notes(std::span<const Note> notes, const Schedule& schedule,

@@ -17,6 +17,9 @@ void print_notes(std::span<const Note> notes, const Schedule& schedule,
 void print_step_notes(const Prediction& made, const PredictInputs& inputs,
                       std::span<const Note> noted);
 
+/// Prints once for all `orders` of a plan that the stages of the cost file were cut or joined.
+void note_restaged_plans(std::span<const ValidSchedule> orders, const PredictInputs& inputs);
+
 /// Prints that a bare --cap is not a number of bytes, where activations have bytes.
 void warn_of_cap_unit(const UniformMemory& memory);
 

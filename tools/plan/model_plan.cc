@@ -176,7 +176,8 @@ ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
   if (!model().model.experts) axes_.expert_tensor.clear();
   if (axes_.tensor.empty()) axes_.tensor = powers_of_two(find_smallest_node(model()));
   if (axes_.context.empty()) axes_.context = {1};
-  if (axes_.micro_batch_sizes.empty()) axes_.micro_batch_sizes = {1, 2, 4};
+  if (axes_.micro_batch_sizes.empty())
+    axes_.micro_batch_sizes = {kUsualMicroBatchSizes.begin(), kUsualMicroBatchSizes.end()};
   if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(model().model));
   axes_.recomputes = with_recomputed_layers(
       possible_recomputes(std::move(axes_.recomputes), model().runtime), axes_);

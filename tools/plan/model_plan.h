@@ -1,6 +1,7 @@
 // Plans for a model on a number of devices: every way to distribute it that may fit.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@
 #include "tools/inputs/inputs.h"
 
 namespace bubblescope::tools {
+
+/// Samples of a micro-batch, where a plan is not told which to try.
+inline constexpr std::array<std::int32_t, 3> kUsualMicroBatchSizes{1, 2, 4};
 
 /// One value of a plan's --recompute.
 struct RecomputeChoice {
@@ -33,7 +37,7 @@ struct ModelAxes {
   std::vector<std::int32_t> context;            ///< empty: 1
   std::vector<std::int32_t> expert;             ///< empty: 1, and what divides a model's experts
   std::vector<std::int32_t> expert_tensor;      ///< empty: as Parallelism chooses it
-  std::vector<std::int32_t> micro_batch_sizes;  ///< empty: 1, 2 and 4
+  std::vector<std::int32_t> micro_batch_sizes;  ///< empty: kUsualMicroBatchSizes
   std::vector<RecomputeChoice> recomputes{
       {Recompute::kNone}, {Recompute::kSelective, true}, {Recompute::kFull}};
   std::optional<RecomputeMethod> recompute_method;

@@ -294,7 +294,8 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   use_given_ends(app, question);
   expect_one_cost_source(question.predict);
   expect_sizes(question.axes);
-  for (const char* flag : {"--cp", "--etp", "--recompute", "--overlap", "--schedules"})
+  for (const char* flag :
+       {"--cp", "--etp", "--recompute", "--overlap", "--schedules", "--micro-batch-size"})
     if (app.count(flag) > 0) question.given.emplace_back(flag);
   question.words = app.given_words(flags);
 }

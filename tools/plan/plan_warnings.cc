@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -19,9 +20,11 @@
 #include "sim/predict/choose_lowering.h"
 #include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
+#include "tools/inputs/notes.h"
 #include "tools/inputs/schedule_notes.h"
 #include "tools/inputs/schedule_request.h"
 #include "tools/inputs/unused_flags.h"
+#include "tools/plan/model_plan.h"
 #include "tools/print.h"
 #include "traces/plans/runs_in.h"
 #include "traces/schedules/pytorch_csv.h"
@@ -32,9 +35,21 @@ namespace {
 
 constexpr std::int64_t kMaxCheckedOps = 1 << 20;
 
+using IsSame = bool (*)(const Configuration&, const Configuration&);
+
+bool is_same_schedule(const Configuration& one, const Configuration& other) {
+  return one.schedule == other.schedule;
+}
+
+bool has_same_stages(const Configuration& one, const Configuration& other) {
+  return one.schedule == other.schedule && one.shape.ranks == other.shape.ranks &&
+         one.shape.chunks == other.shape.chunks;
+}
+
 /// The smallest plan of every schedule, which is enough to answer questions about its ops.
 /// Schedules that search for an order are left out, because a search takes longer than planning.
-std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
+std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked,
+                                            IsSame is_same = is_same_schedule) {
   const auto ops_of = [](const Configuration& configuration) {
     const Shape& shape = configuration.shape;
     return std::int64_t{shape.ranks} * shape.chunks * shape.microbatches * shape.slices;
@@ -43,9 +58,9 @@ std::vector<Configuration> smallest_of_each(const std::vector<Plan>& ranked) {
   for (const Plan& plan : ranked) {
     const Configuration& next = plan.configuration;
     if (ops_of(next) > kMaxCheckedOps || find_schedule(next.schedule).reads_costs) continue;
-    const auto known = std::find_if(smallest.begin(), smallest.end(), [&](const auto& other) {
-      return other.schedule == next.schedule;
-    });
+    const auto known =
+        std::find_if(smallest.begin(), smallest.end(),
+                     [&](const Configuration& other) { return is_same(other, next); });
     if (known == smallest.end())
       smallest.push_back(next);
     else if (ops_of(next) < ops_of(*known))
@@ -86,6 +101,13 @@ bool any_has_pairs(const std::vector<Plan>& ranked, const PredictInputs& inputs)
   return false;
 }
 
+/// Whether a larger micro-batch than the usual ones may be faster still: the plan has the largest
+/// of them, and enough samples for twice as many in each.
+bool has_largest_usual_micro_batch(const Configuration& configuration) {
+  return configuration.micro_batch_size == kUsualMicroBatchSizes.back() &&
+         configuration.shape.microbatches % 2 == 0;
+}
+
 /// Plans show no parts, which change steps only where pairs interleave them.
 void warn_of_unused_parts(const std::vector<ValidSchedule>& orders) {
   if (!orders.empty() && !any_has_pairs(orders))
@@ -118,6 +140,13 @@ std::string describe_default_slices(const std::vector<std::string>& schedules,
 
 void print_defaults(const std::string& text) {
   if (!text.empty()) print_message("bubblescope: planned for{} by default\n", text);
+}
+
+void note_cut_stages(const std::vector<Plan>& ranked, const PredictInputs& inputs) {
+  std::vector<ValidSchedule> orders;
+  for (const Configuration& configuration : smallest_of_each(ranked, has_same_stages))
+    orders.push_back(order_of(configuration, inputs));
+  note_restaged_plans(orders, inputs);
 }
 
 /// Notes what any of the plans has against Megatron-LM's defaults.
@@ -179,7 +208,9 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
     note_megatron_defaults(ranked, inputs, steps);
     warn_of_unused_unit(flags.memory, "plans of a model show bytes");
     if (flags.model.parts) warn_of_unused_parts(orders);
-  } else if (!steps.empty() && flags.cost.file.empty()) {
+  } else if (!flags.cost.file.empty()) {
+    note_cut_stages(ranked, inputs);
+  } else if (!steps.empty()) {
     warn_of_split_backwards(orders, flags.cost.uniform);
   }
 }
@@ -205,6 +236,8 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   const bool splits_stages = std::any_of(ranked.begin(), ranked.end(), [](const Plan& plan) {
     return plan.configuration.shape.ranks > 1;
   });
+  const bool is_largest =
+      !ranked.empty() && has_largest_usual_micro_batch(ranked.front().configuration);
   const bool may_split_output = splits_stages && flags.shape.profile == Profile::kNone;
   const Untried all[] = {
       {"--cp", "1,2,4 (sequences split over ranks)", true},
@@ -215,12 +248,27 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
       {"--overlap", "fused (pairs that hide the experts' messages)", hides_messages},
       {"--parts", "megatron (which lets --moe-overlap hide messages)", waits_for_experts},
       {"--parts", "dualpipe (pairs that interleave their parts)", may_interleave},
+      {"--micro-batch-size", "1,2,4,8,16 (the best plan has the largest that was tried)",
+       is_largest},
   };
   std::string text;
   for (const Untried& next : all)
     if (next.may_help && std::find(given.begin(), given.end(), next.flag) == given.end())
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", next.flag, next.values);
   if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
+}
+
+void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus) {
+  double least = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.plan && outcome.refusal.empty()) return;
+    if (outcome.excess > 0 && (least == 0 || outcome.excess < least)) least = outcome.excess;
+  }
+  if (least == 0) return;
+  print_message(
+      "bubblescope: the configuration that lacks the least needs {:.2f} times the memory of its "
+      "devices; give about {} or more of --gpus, devices with more memory, or a smaller model\n",
+      1 + least, static_cast<std::int64_t>(std::ceil(gpus * (1 + least))));
 }
 
 std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs) {

@@ -1,6 +1,8 @@
 // Warnings about a plan, on stderr: once per plan, not once per row.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,10 @@ void warn_of_other_runtime(traces::Framework framework, const ModelOptions& mode
 /// flags that were given.
 void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                   const std::vector<std::string>& given);
+
+/// Where no outcome is a plan, says how many devices hold as much memory as the configuration that
+/// lacks the least needs of `gpus`. Memory is the only reason that it counts.
+void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus);
 
 /// Where no framework has a plan's schedule by name, returns why 'convert --to pytorch-csv' refuses
 /// it; empty if it does not.

@@ -4,6 +4,7 @@
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/model/fit_gemm_rate.h"
+#include "traces/costs/own_format.h"
 #include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
@@ -63,6 +64,7 @@ Bytes device_memory_of(const JsonNode& node) {
 Gpu parse_gpu(std::string_view text, const std::string& file) {
   const JsonFile parsed(text, file);
   const JsonNode node = parsed.root();
+  refuse_own_format(node, "a device");
   node.expect_keys({"like", "measured_on", "peak_teraflops", "reachable_teraflops", "memory",
                     "memory_gigabytes_per_second", "per_node", "within_node", "between_nodes",
                     "host", "gemms"});

@@ -10,6 +10,7 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
+#include "traces/costs/own_format.h"
 #include "traces/files/file.h"
 #include "traces/json/json_node.h"
 
@@ -295,6 +296,7 @@ void set_tables(Transformer& model, ModelConfig& config) {
 ModelFile parse_model(std::string_view text, const std::string& file) {
   const JsonFile parsed(text, file);
   const JsonNode node = parsed.root();
+  refuse_own_format(node, "a model's config.json");
   ModelConfig config(node);
   Transformer model;
   model.layers = config.required({"num_hidden_layers", "n_layer"});

@@ -90,6 +90,24 @@ TEST(ProfileSteps, BeginWithLoadingData) {
   for (const traces::WholeStep& step : read.whole_steps) EXPECT_EQ(step.whole, 450'000);
 }
 
+// Rank 1 leaves the first step 200 µs before rank 0, the second one 50 µs before it: its second
+// mark holds 150 µs in which the first step was not over. Both steps end with rank 0, which takes
+// 800 and 1000 µs.
+TEST(ProfileSteps, LastFromTheLastRankThatEntersToTheLastThatLeaves) {
+  RankProfile first(0);
+  first.annotation("ProfilerStep#1", 900, 800).annotation("ProfilerStep#2", 1700, 1000);
+  RankProfile second(1);
+  second.annotation("ProfilerStep#1", 800, 700).annotation("ProfilerStep#2", 1500, 1150);
+  for (const int start : {1000, 1750}) {
+    add_step(first, 0, start);
+    add_step(second, 1, start);
+  }
+  const traces::AssembledSteps read = assemble(first, second);
+  ASSERT_EQ(read.whole_steps.size(), 2u);
+  EXPECT_EQ(read.whole_steps[0].whole, 800'000);
+  EXPECT_EQ(read.whole_steps[1].whole, 1'000'000);
+}
+
 // Rank 1 began to record one step later; both are of one host.
 TEST(ProfileSteps, AreCountedOverAllRanks) {
   RankProfile first(0);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/timeline.h"
 #include "tests/support/rank_profile.h"
+#include "tests/support/trace_refusal.h"
 #include "traces/measured/assemble_steps.h"
 
 namespace bubblescope::tests {
@@ -106,6 +108,21 @@ TEST(ProfileSteps, LastFromTheLastRankThatEntersToTheLastThatLeaves) {
   ASSERT_EQ(read.whole_steps.size(), 2u);
   EXPECT_EQ(read.whole_steps[0].whole, 800'000);
   EXPECT_EQ(read.whole_steps[1].whole, 1'000'000);
+}
+
+// Nothing tells what a rank waited for in steps that the other one did not record.
+TEST(ProfileSteps, AreRefusedWhereRanksRecordedOthers) {
+  RankProfile first(0);
+  add_step(first.annotation("ProfilerStep#1", 900, 800), 0, 1000);
+  RankProfile second(1);
+  add_step(second.annotation("ProfilerStep#4", 3900, 800), 1, 4000);
+  traces::ObservedTrace trace;
+  traces::append(trace, first.read());
+  traces::append(trace, second.read());
+  const std::string text = refusal(std::move(trace));
+  EXPECT_NE(text.find("no step was recorded on all ranks"), std::string::npos) << text;
+  EXPECT_NE(text.find("has step 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("has step 4"), std::string::npos) << text;
 }
 
 // Rank 1 began to record one step later; both are of one host.

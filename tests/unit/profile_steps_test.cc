@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ir/timeline.h"
 #include "tests/support/rank_profile.h"
+#include "tests/support/trace_refusal.h"
 #include "traces/measured/assemble_steps.h"
 
 namespace bubblescope::tests {
@@ -88,6 +90,39 @@ TEST(ProfileSteps, BeginWithLoadingData) {
   const traces::AssembledSteps read = traces::assemble_steps(profile.read());
   ASSERT_EQ(read.whole_steps.size(), 2u);
   for (const traces::WholeStep& step : read.whole_steps) EXPECT_EQ(step.whole, 450'000);
+}
+
+// Rank 1 leaves the first step 200 µs before rank 0, the second one 50 µs before it: its second
+// mark holds 150 µs in which the first step was not over. Both steps end with rank 0, which takes
+// 800 and 1000 µs.
+TEST(ProfileSteps, LastFromTheLastRankThatEntersToTheLastThatLeaves) {
+  RankProfile first(0);
+  first.annotation("ProfilerStep#1", 900, 800).annotation("ProfilerStep#2", 1700, 1000);
+  RankProfile second(1);
+  second.annotation("ProfilerStep#1", 800, 700).annotation("ProfilerStep#2", 1500, 1150);
+  for (const int start : {1000, 1750}) {
+    add_step(first, 0, start);
+    add_step(second, 1, start);
+  }
+  const traces::AssembledSteps read = assemble(first, second);
+  ASSERT_EQ(read.whole_steps.size(), 2u);
+  EXPECT_EQ(read.whole_steps[0].whole, 800'000);
+  EXPECT_EQ(read.whole_steps[1].whole, 1'000'000);
+}
+
+// Nothing tells what a rank waited for in steps that the other one did not record.
+TEST(ProfileSteps, AreRefusedWhereRanksRecordedOthers) {
+  RankProfile first(0);
+  add_step(first.annotation("ProfilerStep#1", 900, 800), 0, 1000);
+  RankProfile second(1);
+  add_step(second.annotation("ProfilerStep#4", 3900, 800), 1, 4000);
+  traces::ObservedTrace trace;
+  traces::append(trace, first.read());
+  traces::append(trace, second.read());
+  const std::string text = refusal(std::move(trace));
+  EXPECT_NE(text.find("no step was recorded on all ranks"), std::string::npos) << text;
+  EXPECT_NE(text.find("has step 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("has step 4"), std::string::npos) << text;
 }
 
 // Rank 1 began to record one step later; both are of one host.

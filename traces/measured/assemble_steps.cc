@@ -110,6 +110,7 @@ PlacedOps place_ops(ObservedTrace trace) {
     add_sentence(trace.remarks.faults, std::move(open));
   }
   expect_one_run(trace, numbers);
+  expect_common_step(trace, numbers);
   if (const std::optional<std::string> apart = expect_replicas_together(trace))
     trace.remarks = with_first_doubt(std::move(trace.remarks), *apart);
   trace.remarks = with_first_doubt(std::move(trace.remarks), describe_ranks_apart(trace));

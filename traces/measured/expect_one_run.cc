@@ -150,6 +150,30 @@ std::string judge_apart(const Run& before, const Run& after) {
       before.replica, first, after.replica, second);
 }
 
+/// The steps that the ops of a rank state.
+struct StatedSteps {
+  std::int32_t recorder = 0;
+  std::set<std::int64_t> numbers = {};
+};
+
+using StepsOfRanks = std::map<std::int32_t, StatedSteps>;
+
+bool have_common_step(const StepsOfRanks& ranks) {
+  const std::set<std::int64_t>& first = ranks.begin()->second.numbers;
+  return std::any_of(first.begin(), first.end(), [&](std::int64_t number) {
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [&](const auto& rank) { return rank.second.numbers.contains(number); });
+  });
+}
+
+std::string describe_steps(const ObservedTrace& trace, const StatedSteps& steps) {
+  const std::string& where = trace.recorders[static_cast<std::size_t>(steps.recorder)].where;
+  const std::int64_t first = *steps.numbers.begin();
+  const std::int64_t last = *steps.numbers.rbegin();
+  return first == last ? fmt::format("{} has step {}", where, first)
+                       : fmt::format("{} has steps {} to {}", where, first, last);
+}
+
 }  // namespace
 
 std::string describe_ranks_apart(const ObservedTrace& trace) {
@@ -182,6 +206,30 @@ std::string describe_ranks_apart(const ObservedTrace& trace) {
     }
   }
   return {};
+}
+
+void expect_common_step(const ObservedTrace& trace, const RankNumbers& numbers) {
+  std::map<std::int32_t, StepsOfRanks> replicas;
+  for (const ObservedOp& observed : trace.ops) {
+    if (!is_compute(observed.op.kind)) continue;
+    if (!observed.has_step || observed.step_is_counted) return;
+    StatedSteps& own = replicas[observed.replica][numbers.of_recorder[observed.recorder]];
+    own.recorder = observed.recorder;
+    own.numbers.insert(observed.step);
+  }
+  if (replicas.empty()) return;
+  if (std::any_of(replicas.begin(), replicas.end(),
+                  [](const auto& replica) { return have_common_step(replica.second); }))
+    return;
+  const auto by_start = [](const auto& left, const auto& right) {
+    return *left.second.numbers.begin() < *right.second.numbers.begin();
+  };
+  const StepsOfRanks& ranks = replicas.begin()->second;
+  const auto [earliest, latest] = std::minmax_element(ranks.begin(), ranks.end(), by_start);
+  throw Error(fmt::format(
+      "no step was recorded on all ranks: {}, and {}; record the same steps on all of them, in "
+      "profiles of PyTorch with one `schedule=` of torch.profiler.schedule()",
+      describe_steps(trace, earliest->second), describe_steps(trace, latest->second)));
 }
 
 std::optional<std::string> expect_replicas_together(const ObservedTrace& trace) {

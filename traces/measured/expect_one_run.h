@@ -16,6 +16,9 @@ void expect_times(const ObservedTrace& trace);
 /// Throws Error where two recorders have the same op of one rank, as the files of two runs do.
 void expect_one_run(const ObservedTrace& trace, const RankNumbers& numbers);
 
+/// Throws Error where the ops of ranks state their steps, and no rank has a step of all others.
+void expect_common_step(const ObservedTrace& trace, const RankNumbers& numbers);
+
 /// Throws Error where replicas never run at the same time by one clock: that of their host or file,
 /// or clocks that tell the date. Returns a reservation where their clocks may differ; nullopt where
 /// they run together.

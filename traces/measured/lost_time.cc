@@ -105,8 +105,9 @@ std::vector<LostTime> find_lost_time(const ChromeEvents& events, const std::vect
         {share,
          fmt::format("{}: {} forwards of the first stage, which need no message, are preceded by "
                      "receives that the rank waits for, {:.1f} % of the steps: they are for later "
-                     "ops, as PyTorch's runtime up to 2.8 waits before an op's turn, and a replay "
-                     "lets an op wait for its own input only",
+                     "ops, as runtimes wait that post several messages at once (PyTorch up to "
+                     "2.9, Megatron-LM unless messages overlap), and a replay lets "
+                     "an op wait for its own input only",
                      file, early, 100 * share)});
   return found;
 }

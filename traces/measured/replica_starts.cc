@@ -30,8 +30,10 @@ StepStarts find_starts(const Replicas& step, const Replicas* previous) {
   StepStarts starts;
   for (const auto& [number, replica] : step) {
     if (!replica.has_collectives()) return {};
-    std::optional<Nanos> start = replica.marked_start();
-    if (!start && previous) {
+    std::optional<Nanos> start;
+    if (replica.marked()) {
+      start = replica.marked()->start;
+    } else if (previous) {
       const auto found = previous->find(number);
       if (found != previous->end()) start = found->second.all().end;
     }

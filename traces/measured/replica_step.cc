@@ -17,6 +17,10 @@ OuterTime outer_time(const ObservedActivity& activity, TimeSpan pipeline) {
 
 }  // namespace
 
+void add_mark(LastMarks& last, TimeSpan mark) {
+  last = last ? TimeSpan{std::max(last->start, mark.start), std::max(last->end, mark.end)} : mark;
+}
+
 void ReplicaStep::add(const ObservedActivity& activity) {
   if (activity.has_other_name) {
     const Nanos length = activity.end - activity.start;
@@ -28,8 +32,7 @@ void ReplicaStep::add(const ObservedActivity& activity) {
     return;
   }
   if (activity.is_whole_step) {
-    marked_start_ = std::min(marked_start_.value_or(activity.start), activity.start);
-    longest_mark_ = std::max(longest_mark_.value_or(0), activity.end - activity.start);
+    add_mark(marked_, {activity.start, activity.end});
     return;
   }
   const OuterTime time = outer_time(activity, pipeline_);
@@ -57,8 +60,8 @@ TimeSpan ReplicaStep::all() const {
 }
 
 Nanos ReplicaStep::whole() const {
-  if (!longest_mark_) return std::max(all().length(), longest_range_);
-  return std::max(*longest_mark_, pipeline_.length());
+  if (!marked_) return std::max(all().length(), longest_range_);
+  return std::max(marked_->length(), pipeline_.length());
 }
 
 std::vector<std::pair<std::string, Nanos>> ReplicaStep::outer_parts() const {

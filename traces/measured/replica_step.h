@@ -29,6 +29,13 @@ struct PipelineExtent {
   std::set<std::int32_t> waiting = {};  ///< recorders whose first op needs another rank's result
 };
 
+/// When the last rank entered a step and when the last one left it, of those seen so far. Ranks
+/// that enter earlier wait for what others still do in the step before, so their marks of the step
+/// are longer than it is.
+using LastMarks = std::optional<TimeSpan>;
+
+void add_mark(LastMarks& last, TimeSpan mark);
+
 class ReplicaStep {
  public:
   ReplicaStep() = default;
@@ -45,11 +52,10 @@ class ReplicaStep {
   /// step before.
   TimeSpan all() const;
 
-  /// Where ranks mark their steps (ProfilerStep#N): the first start of a mark.
-  std::optional<Nanos> marked_start() const { return marked_start_; }
+  /// Spans the marks of its ranks (ProfilerStep#N), if they have any.
+  const LastMarks& marked() const { return marked_; }
 
-  /// The time of the whole step. Ranks enter and leave a marked step at different times, so it is
-  /// as long as its longest mark; but the host may leave its mark before the device has ended.
+  /// The time of the whole step. The host may leave its mark before the device has ended.
   Nanos whole() const;
 
   /// The longest range around the ops whose name does not speak of steps.
@@ -71,8 +77,7 @@ class ReplicaStep {
   TimeSpan all_;                               ///< without what waiting ranks do before
   std::set<std::int32_t> waiting_;             ///< recorders
   std::map<std::int32_t, TimeSpan> prepared_;  ///< [recorder], of these, before the pipeline
-  std::optional<Nanos> marked_start_;
-  std::optional<Nanos> longest_mark_;
+  LastMarks marked_;
   Nanos longest_range_ = 0;  ///< of those beyond which some work may lie
   std::optional<std::pair<std::string, Nanos>> other_range_;
   std::map<std::string, std::map<std::int32_t, std::vector<TimeSpan>>>

@@ -33,6 +33,19 @@ const ReplicaStep& find_slowest(const std::map<std::int32_t, ReplicaStep>& repli
   return *slowest;
 }
 
+/// As long as the slowest replica; marked, until the last rank of all replicas has left it. Where
+/// the clocks of replicas differ, these are the marks of one replica in all steps, which last as
+/// long in the mean.
+Nanos find_length(const std::map<std::int32_t, ReplicaStep>& replicas) {
+  Nanos length = 0;
+  LastMarks marked;
+  for (const auto& [_, replica] : replicas) {
+    length = std::max(length, replica.marked() ? replica.pipeline().length() : replica.whole());
+    if (replica.marked()) add_mark(marked, *replica.marked());
+  }
+  return marked ? std::max(length, marked->length()) : length;
+}
+
 }  // namespace
 
 std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& activities,
@@ -40,9 +53,9 @@ std::vector<WholeStep> find_whole_steps(const std::vector<ObservedActivity>& act
   std::vector<WholeStep> found;
   for (const auto& [number, replicas] : group_replicas(pipelines, activities)) {
     const ReplicaStep& slowest = find_slowest(replicas);
-    WholeStep step{number, 0, slowest.pipeline().length(), slowest.outer_parts()};
+    WholeStep step{number, find_length(replicas), slowest.pipeline().length(),
+                   slowest.outer_parts()};
     for (const auto& [_, replica] : replicas) {
-      step.whole = std::max(step.whole, replica.whole());
       const std::optional<std::pair<std::string, Nanos>>& range = replica.other_range();
       if (range && (!step.range || range->second > step.range->second)) step.range = range;
     }

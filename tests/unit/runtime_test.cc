@@ -165,6 +165,15 @@ TEST(Gemms, TakeAsLongOnB200AndB300AsOnTheirSuperchipsIn8Bits) {
   EXPECT_NEAR(rate_in_8_bits("b300") / rate_in_8_bits("gb300"), 1, 1e-9);
 }
 
+// At the 1248 TFLOP/s that its power limit would say, runs of two publishers were predicted 12 and
+// 10 % too long in the median (whitecircle/halo, PrimeIntellect-ai/prime-rl).
+TEST(Gemms, TakeAsLongOnB300AsOnItsSuperchipIn16Bits) {
+  const auto rate_of = [](const char* device) {
+    return Registry<GpuDef>::instance().find(device)->gpu.sustained_flops();
+  };
+  EXPECT_EQ(rate_of("b300"), rate_of("gb300"));
+}
+
 // 8 copies of a token, of 2048 numbers, at 67 % of 8 TB/s; twice as much in the backward.
 TEST(Routing, MovesItsBytesForEveryExpertOfAToken) {
   ModelOnDevices on = on_devices("qwen3-30b-a3b", "b200");

@@ -67,7 +67,7 @@ Kernels with_power(Kernels kernels, double teraflops) {
 // (docs/accuracy_published.md); the root of the power limit carries them to a generation's others,
 // as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 follows it in 16
 // bits; in 8 bits it is faster, and B200 and B300 are as fast as GB200 and GB300, by pairs of runs
-// that differ in the device alone (docs/accuracy_steps.md, Constants).
+// that differ in the device alone (docs/accuracy_steps.md, Constants). B300 is so in 16 bits, too.
 const Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
 const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
 const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};
@@ -76,9 +76,10 @@ constexpr double kGb200Rate = 1304;
 constexpr double kGb300Rate = 1408;
 constexpr double kGb300Gain = 2.27;
 
-/// A device of Blackwell with this rate in 16 bits, which is as fast as another in 8.
-Kernels like_in_8_bits(double teraflops, double other_teraflops, double gain) {
-  return with_gain(with_rate(kBlackwell, teraflops), gain * other_teraflops / teraflops);
+/// A device of Blackwell with this rate in 16 bits, which is as fast as the GB200 in 8.
+Kernels like_gb200_in_8_bits(double teraflops) {
+  return with_gain(with_rate(kBlackwell, teraflops),
+                   kBlackwell.rates.fp8_gain * kGb200Rate / teraflops);
 }
 
 /// The sources of those numbers that differ between devices.
@@ -234,13 +235,12 @@ const GpuRegistrar kGh200Large{[] {
 }};
 const GpuRegistrar kB200{[] {
   return define("b200", {}, "B200 180 GB, 2250 TF, 1000 W",
-                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3},
-                like_in_8_bits(1190, kGb200Rate, kBlackwell.rates.fp8_gain));
+                {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, like_gb200_in_8_bits(1190));
 }};
 const GpuRegistrar kB300{[] {
-  return define("b300", {}, "B300 288 GB, 2250 TF, 1100 W",
-                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
-                like_in_8_bits(1248, kGb300Rate, kGb300Gain), {.reachable = "as the B200"});
+  return define(
+      "b300", {}, "B300 288 GB, 2250 TF, 1100 W", {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
+      with_gain(with_rate(kBlackwell, kGb300Rate), kGb300Gain), {.reachable = "as the B200"});
 }};
 const GpuRegistrar kGb200{[] {
   return define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",

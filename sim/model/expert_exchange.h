@@ -18,10 +18,14 @@ struct Dispatch {
   std::int64_t copies = 1;     ///< experts per token
   std::int64_t max_nodes = 0;  ///< that hold a token's experts, if limited; 0: any number
   bool once = false;           ///< to each node and rank; else every copy
+  double ranks = 0;            ///< that hold a token's experts; 0: as many as random draws hit
 };
 
 /// The expected number of different places among `places` that `draws` independent draws hit.
 double estimate_distinct(double places, std::int64_t draws);
+
+/// The expected number of ranks, of so many, that hold experts of a token.
+double estimate_ranks_per_token(const Dispatch& dispatch, double ranks);
 
 /// One way, within a node and to other nodes at the same time.
 Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int32_t ranks,
@@ -31,6 +35,9 @@ Nanos estimate_exchange_time(const Gpu& gpu, const Dispatch& dispatch, std::int3
 /// because the model limits a token's experts to a few nodes, which only pays with such a
 /// dispatcher.
 bool dispatches_once(const ModelOnDevices& on);
+
+/// The tokens that a rank sends to a layer of experts, of so many bytes in all.
+Dispatch dispatch_of(const ModelOnDevices& on, double bytes_per_copy);
 
 /// 16-bit numbers per token that are read and written to bring tokens into the order of their
 /// experts, and back, in F or in I. All-to-all: the token's copies before it, and again by expert

@@ -27,8 +27,7 @@ struct CostAssumptions {
   /// The efficiency of kernels for norms, biases, dropout and activation functions, fitted to F and
   /// I of arXiv 2401.10241, table 9, and of arXiv 2205.05198, table 4.
   double elementwise_efficiency = 0.67;
-  /// Bytes moved between GEMMs over those of the kernels that arXiv 2205.05198 counts: above 1
-  /// where kernels are not fused.
+  /// Bytes moved between GEMMs over those of arXiv 2205.05198's kernels: above 1 if not fused.
   double elementwise_traffic = 1;
   /// 1 if rotations of queries and keys, and the gates of networks, are PyTorch's own kernels.
   double eager_kernels = 0;
@@ -94,6 +93,7 @@ struct CostAssumptions {
   /// every copy is sent (NCCL's all-to-all).
   double dispatch_once = 0;
   bool dispatch_chosen = false;  ///< dispatch_once was given, and holds whatever the model limits
+  double ranks_per_token = 0;    ///< with a token's experts; 0: as many as random routing hits
   /// Bytes that kernels around the permutation move in F, per number of a token and for each of its
   /// experts; the backward moves twice that. 0 where they are fused.
   double routing_bytes = 0;

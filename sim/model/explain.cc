@@ -259,7 +259,8 @@ std::string dispatch_text(const ModelOnDevices& on) {
   if (!on.model.experts) return "";
   return std::string(dispatches_once(on)
                          ? "; tokens are sent once to every node and rank with some of their "
-                           "experts (dispatch_once)"
+                           "experts (dispatch_once; ranks_per_token " +
+                               number(on.assumptions.ranks_per_token) + ", 0: at random)"
                          : "; every copy of a token is sent to its expert (dispatch_once)") +
          "; they are weighed " + (on.assumptions.weighed_early > 0 ? "before" : "behind") +
          " the experts' last GEMM (weighed_early)" + ", and kernels that route them move " +

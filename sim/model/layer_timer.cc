@@ -317,12 +317,10 @@ double LayerTimer::ring_backward() const { return ring_moves(kRingBackward, kRin
 
 double LayerTimer::expert_exchange() const {
   const Parallelism& parallel = on_.parallel;
-  const Experts& experts = *on_.model.experts;
   if (parallel.expert <= 1) return 0;
   const double bytes = 2 * per_tensor_rank(tokens()) * static_cast<double>(on_.model.hidden);
-  const Dispatch dispatch{bytes, experts.per_token, experts.max_groups, dispatches_once(on_)};
-  return static_cast<double>(
-      2 * estimate_exchange_time(on_.gpu, dispatch, parallel.expert, parallel.expert_split()));
+  return static_cast<double>(2 * estimate_exchange_time(on_.gpu, dispatch_of(on_, bytes),
+                                                        parallel.expert, parallel.expert_split()));
 }
 
 double LayerTimer::exposed_time(Nanos collective, double exposed) const {

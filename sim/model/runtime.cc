@@ -125,6 +125,7 @@ const std::vector<Assumption>& all_assumptions() {
       fraction_of_runtime("experts_fused", &CostAssumptions::experts_fused),
       of_runtime("routing_bytes", &CostAssumptions::routing_bytes),
       {"dispatch_once", choose_dispatch, get_from_runtime(&CostAssumptions::dispatch_once)},
+      of_runtime("ranks_per_token", &CostAssumptions::ranks_per_token),
       fraction_of_runtime("weighed_early", &CostAssumptions::weighed_early),
       of_runtime("expert_imbalance", &CostAssumptions::expert_imbalance),
       of_runtime("cast_bytes", &CostAssumptions::cast_bytes),

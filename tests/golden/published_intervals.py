@@ -181,7 +181,7 @@ all others. The spread is the median distance of a run from the median of its so
 A report takes the first row that matches, so that a runtime or a precision without runs has the interval of the wider
 class. No interval is printed where `--slowdown`, `--assume`, `--tensor-exposed`, `--message-exposed` or
 `--accumulation-bytes` replaces a constant that the errors were measured with (`launch_blocking`,
-`iteration_graphs`, `dispatch_once`, `flash_attention_2` and `flash_attention_4` are none), on devices of other generations, and for
+`iteration_graphs`, `dispatch_once`, `ranks_per_token`, `flash_attention_2` and `flash_attention_4` are none), on devices of other generations, and for
 sequences of more than 131,072 tokens; the report says why.
 
 | devices | runtime | models | precision | runs | sources | lowest | median | spread | highest |

@@ -68,6 +68,18 @@ TEST(ExchangeTime, OfADispatchVisitsNodesAndRanksOnce) {
             estimate_exchange_time(device, {bytes, 8, 0}, 8, 1));
 }
 
+// Tokens that are dealt out to consecutive experts have all of them on one rank, of one node.
+TEST(ExchangeTime, OfADispatchKnowsOnHowManyRanksAnExpertsTokenIs) {
+  const Gpu& device = gpu("h100");
+  const double bytes = 1e9;
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0, true, 1}, 8, 1),
+            inside(device).time(bytes * 7 / 8));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0, true, 1}, 16, 1),
+            std::max(device.outside.time(bytes / 2), inside(device).time(bytes * 15 / 16)));
+  EXPECT_EQ(estimate_exchange_time(device, {bytes, 8, 0, false, 1}, 8, 1),
+            estimate_exchange_time(device, {bytes, 8, 0}, 8, 1));
+}
+
 // The domain carries no more than all copies, whose kernels it runs anyway: with 32 ranks in one of
 // 32, 31/32 of them, as in two of 16.
 TEST(ExchangeTime, IsNotLongerInALargerDomain) {
@@ -110,6 +122,8 @@ TEST(Permutation, CountsWhatEachDispatcherMoves) {
   EXPECT_DOUBLE_EQ(count_permuted(on), 50 * 4096);
   on.assumptions.dispatch_once = 1;
   EXPECT_NEAR(count_permuted(on), 2 * (8 + 6.453) * 4096, 10);
+  assume(on, "ranks_per_token", 1);
+  EXPECT_DOUBLE_EQ(count_permuted(on), 2 * (8 + 1) * 4096);
 }
 
 struct Grouped {

@@ -86,6 +86,7 @@ TEST(KnownErrors, EndWhereAnAssumptionIsReplaced) {
   EXPECT_TRUE(report({"--tensor-exposed", "1"})["interval"].is_object());
   EXPECT_TRUE(report({"--assume", "launch_blocking=1"})["interval"].is_object());
   EXPECT_TRUE(report({"--assume", "iteration_graphs=1"})["interval"].is_object());
+  EXPECT_TRUE(report({"--assume", "ranks_per_token=1"})["interval"].is_object());
   for (const std::initializer_list<const char*>& more :
        {std::initializer_list<const char*>{"--assume", "tensor_exposed=0.5"},
         {"--tensor-exposed", "0.5"},

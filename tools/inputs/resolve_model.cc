@@ -28,7 +28,8 @@ namespace {
 /// Whether an assumption is a choice of the job, and no constant that errors were measured with.
 bool states_how_a_job_runs(const std::string& assumption) {
   return assumption == "launch_blocking" || assumption == "iteration_graphs" ||
-         assumption == "dispatch_once" || assumption.starts_with("flash_attention_");
+         assumption == "dispatch_once" || assumption == "ranks_per_token" ||
+         assumption.starts_with("flash_attention_");
 }
 
 /// Replaces assumptions by those of flags, and lists the ones that differ from the runtime's or

@@ -13,6 +13,7 @@
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
+#include "traces/measured/code_names.h"
 
 namespace bubblescope::traces {
 
@@ -131,13 +132,13 @@ bool is_communication(const std::string& name) {
   return false;
 }
 
-/// Whether one op may have this name: a range around forwards and backwards has both words, and
-/// wrappers of modules name their own parts.
+/// Whether one op may have this name: a range around forwards and backwards has both words,
+/// wrappers of modules name their own parts, and functions have their files.
 bool may_be_op(const std::string& name) {
   const std::string small = lower(name);
   const auto has = [&](const char* word) { return small.find(word) != small.npos; };
   const bool has_both = (has("forward") || has("fwd")) && (has("backward") || has("bwd"));
-  return !has_both && !name.starts_with("FSDP::") &&
+  return !has_both && !names_code_location(name) && !name.starts_with("FSDP::") &&
          !name.starts_with("DistributedDataParallel.") && !is_communication(name);
 }
 
@@ -162,8 +163,25 @@ const char* guess_number(const std::string& before) {
   return nullptr;
 }
 
+/// Whether the last word before a number says what it counts: its kind of op, or "stage" and the
+/// like.
+bool has_meaning(const std::string& words) {
+  constexpr const char* kWord = "abcdefghijklmnopqrstuvwxyz_-";
+  const std::size_t end = words.find_last_of(kWord) + 1;
+  if (end == 0) return false;
+  const std::string last = words.substr(words.find_last_not_of(kWord, end - 1) + 1, end);
+  const bool is_kind_letter = std::any_of(kKindLetters.begin(), kKindLetters.end(),
+                                          [&](const Guess& letter) { return last == letter.word; });
+  return is_kind_letter || guess_number(last) != nullptr || guess_kind_by_word(last) != nullptr;
+}
+
+void append_literal(char sign, std::string& pattern) {
+  if (std::string_view(".()[]{}*+?^$|\\").find(sign) != std::string_view::npos) pattern += '\\';
+  pattern += sign;
+}
+
 /// A number without a meaning is the micro-batch, if no other is: the one behind the word for the
-/// kind, or the only one.
+/// kind, or the only one. Versions and the like remain as they are.
 Pattern pattern_of(std::string_view name) {
   Pattern pattern;
   std::string before;
@@ -176,16 +194,19 @@ Pattern pattern_of(std::string_view name) {
   };
   for (std::size_t at = 0; at < name.size(); ++at) {
     if (!is_digit(name[at])) {
-      if (std::string_view(".()[]{}*+?^$|\\").find(name[at]) != std::string_view::npos)
-        pattern.text += '\\';
-      pattern.text += name[at];
+      append_literal(name[at], pattern.text);
       before += name[at];
+      continue;
+    }
+    const std::string words = lower(before);
+    if (const std::size_t end = find_fixed_end(name, at, has_meaning(words)); end > at) {
+      for (; at < end; ++at) append_literal(name[at], pattern.text);
+      --at;
       continue;
     }
     while (at + 1 < name.size() && is_digit(name[at + 1])) ++at;
     pattern.text += "(\\d+)";
     ++groups;
-    const std::string words = lower(before);
     const char* const meaning = guess_number(words);
     if (meaning != nullptr && !is_taken(meaning)) pattern.numbers.emplace_back(meaning, groups);
     if (meaning == nullptr) open.push_back(groups);
@@ -204,8 +225,8 @@ Pattern pattern_of(std::string_view name) {
 /// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is not an op.
 bool is_step_marker(const std::string& name) {
   const Pattern pattern = pattern_of(name);
-  return guess_kind(lower(name)) == nullptr && pattern.numbers.size() == 1 &&
-         pattern.numbers.front().first == "step";
+  return guess_kind(lower(name)) == nullptr && !names_code_location(name) &&
+         pattern.numbers.size() == 1 && pattern.numbers.front().first == "step";
 }
 
 }  // namespace
@@ -280,9 +301,10 @@ std::string SeenNames::describe() const {
     const std::vector<const Group*> order = sort_groups();
     const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
-             group->example != kProfilerItself;
+             !names_code_location(group->example) && group->example != kProfilerItself;
     });
-    if (other == order.end()) return text;
+    if (other == order.end())
+      return text + "; none of them is the name of an op, so `rules` cannot read them";
     rules = suggest_rule((*other)->example);
   }
   text += "; a rule in `rules` can say what they mean";

@@ -58,6 +58,15 @@ bool names_code_location(std::string_view name) {
   return false;
 }
 
+bool names_deepspeed_function(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kClasses{"DeepSpeed", "PartitionedParameter",
+                                                     "PartitionedOptimizer", "PipelineEngine",
+                                                     "PipelineModule"};
+  const bool has_method = name.find('.') != name.npos;
+  return has_method && std::any_of(kClasses.begin(), kClasses.end(),
+                                   [&](std::string_view one) { return name.starts_with(one); });
+}
+
 std::size_t find_fixed_end(std::string_view name, std::size_t at, bool has_meaning) {
   constexpr int kPartsOfVersion = 3;
   if (at > 1 && name[at - 1] == '.' && is_digit(name[at - 2])) return at;  // it began before

@@ -16,6 +16,10 @@ namespace bubblescope::traces {
 /// Whether a name has a path, a file of source code, or a module that is no file: "<string>".
 bool names_code_location(std::string_view name);
 
+/// Whether a name is one that DeepSpeed gives to its own functions (instrument_w_nvtx), such as
+/// "DeepSpeedEngine.allreduce_gradients": the class, and no stage or micro-batch.
+bool names_deepspeed_function(std::string_view name);
+
 /// The end of the fixed number that begins at a digit of the name: of a version or a dtype, such as
 /// "python3.12", "torch 2.1.0" and "bf16"; `at` where another number begins there. `has_meaning`
 /// says whether the words before it tell what it counts.

@@ -2,6 +2,7 @@
 #include "traces/measured/seen_names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -132,13 +133,18 @@ bool is_communication(const std::string& name) {
   return false;
 }
 
+/// Whether it is the name of a function, of any op.
+bool names_function(std::string_view name) {
+  return names_code_location(name) || names_deepspeed_function(name);
+}
+
 /// Whether one op may have this name: a range around forwards and backwards has both words,
 /// wrappers of modules name their own parts, and functions have their files.
 bool may_be_op(const std::string& name) {
   const std::string small = lower(name);
   const auto has = [&](const char* word) { return small.find(word) != small.npos; };
   const bool has_both = (has("forward") || has("fwd")) && (has("backward") || has("bwd"));
-  return !has_both && !names_code_location(name) && !name.starts_with("FSDP::") &&
+  return !has_both && !names_function(name) && !name.starts_with("FSDP::") &&
          !name.starts_with("DistributedDataParallel.") && !is_communication(name);
 }
 
@@ -225,7 +231,7 @@ Pattern pattern_of(std::string_view name) {
 /// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is not an op.
 bool is_step_marker(const std::string& name) {
   const Pattern pattern = pattern_of(name);
-  return guess_kind(lower(name)) == nullptr && !names_code_location(name) &&
+  return guess_kind(lower(name)) == nullptr && !names_function(name) &&
          pattern.numbers.size() == 1 && pattern.numbers.front().first == "step";
 }
 
@@ -292,16 +298,32 @@ std::string SeenNames::list() const {
   return text;
 }
 
+std::string SeenNames::describe_deepspeed() const {
+  constexpr std::size_t kMaxNamed = 3;
+  std::vector<std::string> names;
+  for (const Group* group : sort_groups())
+    if (names.size() < kMaxNamed && names_deepspeed_function(group->example))
+      names.push_back(quote(group->example));
+  if (names.empty()) return {};
+  return fmt::format(
+      "; DeepSpeed's own ranges, here {}, are those of functions, which state neither a stage nor "
+      "a "
+      "micro-batch, and its pipelines give none to forwards and backwards: annotate_deepspeed() in "
+      "tools/hooks/bubblescope_hooks.py names them",
+      fmt::join(names, ", "));
+}
+
 std::string SeenNames::describe() const {
   std::string text = list();
   if (text.empty()) return {};
+  text += describe_deepspeed();
   std::string rules = suggest_op_rules();
   const bool has_kind = !rules.empty();
   if (!has_kind) {
     const std::vector<const Group*> order = sort_groups();
     const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
-             !names_code_location(group->example) && group->example != kProfilerItself;
+             !names_function(group->example) && group->example != kProfilerItself;
     });
     if (other == order.end())
       return text + "; none of them is the name of an op, so `rules` cannot read them";

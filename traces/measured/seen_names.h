@@ -37,6 +37,8 @@ class SeenNames {
     std::string example;
     std::size_t count = 0;
   };
+  /// Says why the names that DeepSpeed gives to its functions are not enough; empty without any.
+  std::string describe_deepspeed() const;
   /// The most frequent ones first.
   std::vector<const Group*> sort_groups() const;
 

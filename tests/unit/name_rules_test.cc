@@ -163,7 +163,7 @@ TEST(SeenNames, SuggestNoRuleForStepMarkers) {
   traces::SeenNames names;
   names.add("ProfilerStep#2");
   EXPECT_TRUE(names.describe().ends_with(
-      "; none of them is the name of an op, so `rules` cannot read them"))
+      "; none of its names is that of an op, so `rules` cannot read them"))
       << names.describe();
   names.add("work 3");
   EXPECT_NE(names.describe().find(R"("match":"work)"), std::string::npos) << names.describe();
@@ -176,10 +176,10 @@ TEST(SeenNames, SuggestNoRuleForFunctions) {
        {"forward (/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py:123)",
         "backward (C:\\lib\\engine.py:7)", "_find_spec (<frozen importlib._bootstrap>:1022)",
         "torch/nn/modules/module.py(1553): _call_impl", "train.py:45(forward_step)",
-        "step (./optim3.py:12)"})
+        "step (./optim3.py:12)", "len", "Tensor.backward"})
     names.add(name);
   EXPECT_TRUE(names.describe().ends_with(
-      "; none of them is the name of an op, so `rules` cannot read them"))
+      "; none of its names is that of an op, so `rules` cannot read them"))
       << names.describe();
   EXPECT_EQ(names.suggest_op_rules(), "");
   EXPECT_EQ(names.suggest_step_rule(), "");

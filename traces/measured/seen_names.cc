@@ -257,14 +257,21 @@ std::vector<const SeenNames::Group*> SeenNames::sort_groups() const {
   return order;
 }
 
+bool SeenNames::has_code_locations() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& group) { return names_code_location(group.second.example); });
+}
+
 std::string SeenNames::suggest_op_rules() const {
   // Names that speak of a kind are the best examples, if there are any: one of each kind.
   const std::vector<const Group*> order = sort_groups();
+  const bool has_code = has_code_locations();
   std::string rules;
   for (const char* const kind : {"F", "B", "I", "W", "R"}) {
     const auto of_kind = std::find_if(order.begin(), order.end(), [&](const Group* group) {
       const char* const own = guess_kind(lower(group->example));
-      return own != nullptr && std::string_view(own) == kind && may_be_op(group->example);
+      return own != nullptr && std::string_view(own) == kind && may_be_op(group->example) &&
+             (!has_code || !pattern_of(group->example).numbers.empty());
     });
     if (of_kind != order.end())
       rules += (rules.empty() ? "" : ", ") + suggest_rule((*of_kind)->example);
@@ -321,12 +328,14 @@ std::string SeenNames::describe() const {
   const bool has_kind = !rules.empty();
   if (!has_kind) {
     const std::vector<const Group*> order = sort_groups();
-    const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
+    const bool has_code = has_code_locations();
+    const auto other = std::find_if(order.begin(), order.end(), [&](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
-             !names_function(group->example) && group->example != kProfilerItself;
+             !names_function(group->example) && group->example != kProfilerItself &&
+             (!has_code || !pattern_of(group->example).numbers.empty());
     });
     if (other == order.end())
-      return text + "; none of them is the name of an op, so `rules` cannot read them";
+      return text + "; none of its names is that of an op, so `rules` cannot read them";
     rules = suggest_rule((*other)->example);
   }
   text += "; a rule in `rules` can say what they mean";

@@ -39,6 +39,8 @@ class SeenNames {
   };
   /// Says why the names that DeepSpeed gives to its functions are not enough; empty without any.
   std::string describe_deepspeed() const;
+  /// Whether a profiler of code wrote names: those without a number are then functions as well.
+  bool has_code_locations() const;
   /// The most frequent ones first.
   std::vector<const Group*> sort_groups() const;
 

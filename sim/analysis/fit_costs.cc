@@ -252,7 +252,8 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
     table.noise = costs.noise;
   }
   if (!table.noise->is_random()) table.noise.reset();
-  fit_messages(steps, table);
+  if (std::optional<std::string> remark = fit_messages(steps, table))
+    fitted.notes.push_back(*std::move(remark));
   fit_gaps(steps, table);
   table.divisible = !options.per_microbatch && !has_shards;
   if (table.divisible) table.ends = guess_ends(table.stages);

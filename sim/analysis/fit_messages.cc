@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/analysis/link_chance.h"
 #include "sim/analysis/waiting_messages.h"
 #include "sim/ir/quantile.h"
 
@@ -57,6 +59,19 @@ Nanos mean_forward(const CostTable& table) {
   return sum / static_cast<Nanos>(table.stages.size());
 }
 
+/// Says that links have the usual time although their medians are far from it.
+std::optional<std::string> describe_links_by_chance(const std::vector<LinkEntry>& links,
+                                                    Nanos usual) {
+  if (links.empty()) return {};
+  const LinkEntry& first = links.front();
+  const std::string others =
+      links.size() == 1 ? "" : " (" + std::to_string(links.size() - 1) + " more links likewise)";
+  return "the median message from rank " + std::to_string(first.from) + " to rank " +
+         std::to_string(first.to) + " took " + to_text(first.transfer.latency) + " for " +
+         to_text(usual) + " elsewhere" + others +
+         ", but not by more than messages differ by chance: the costs have one time for both";
+}
+
 }  // namespace
 
 std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(
@@ -80,21 +95,24 @@ std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(
   return times;
 }
 
-void fit_messages(std::span<const ReplicatedStep> steps, CostTable& table) {
+std::optional<std::string> fit_messages(std::span<const ReplicatedStep> steps, CostTable& table) {
   const auto times = join_replicas(collect_link_times(steps));
   std::vector<Nanos> all;
   for (const auto& [link, own] : times) all.insert(all.end(), own.begin(), own.end());
-  if (all.empty()) return;
-  table.message.latency = quantile(std::move(all), 50);
+  if (all.empty()) return {};
+  table.message.latency = quantile(all, 50);
+  std::vector<LinkEntry> by_chance;
   const Nanos forward = mean_forward(table);
   for (const auto& [link, own] : times) {
     const Nanos time = quantile(own, 50);
     if (own.size() < kMinMessages || !is_unusual(time, table.message.latency, forward)) continue;
-    LinkEntry& entry = table.links.emplace_back();
+    LinkEntry entry;
     entry.from = link.first;
     entry.to = link.second;
     entry.transfer.latency = time;
+    (differs_beyond_chance(own, all, times.size()) ? table.links : by_chance).push_back(entry);
   }
+  return describe_links_by_chance(by_chance, table.message.latency);
 }
 
 }  // namespace bubblescope::inline sim

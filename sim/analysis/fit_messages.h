@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sim/analysis/job_program.h"
@@ -28,8 +30,9 @@ struct ReplicaLink {
 std::map<ReplicaLink, std::vector<Nanos>> collect_link_times(std::span<const ReplicatedStep> steps);
 
 /// Sets the latency of messages to the median of those that did not wait for their receiver. A link
-/// between two ranks whose median is far from that has an entry of its own. `stages` of the table
-/// must be set.
-void fit_messages(std::span<const ReplicatedStep> steps, CostTable& table);
+/// between two ranks whose median is far from that has an entry of its own, if that is no chance
+/// (sim/analysis/link_chance.h). `stages` of the table must be set. Returns a whole sentence about
+/// links that seem to differ by chance, and have no entry; nullopt without any.
+std::optional<std::string> fit_messages(std::span<const ReplicatedStep> steps, CostTable& table);
 
 }  // namespace bubblescope::inline sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/analysis/fit_messages.h"
+#include "sim/analysis/link_chance.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
@@ -36,6 +37,7 @@ std::optional<SlowLink> find_slow_link(std::span<const ReplicatedStep> steps) {
     const Nanos time = quantile(own, 50);
     const Nanos min_time = slowest ? slowest->time + 1 : 1;
     if (!are_slow(own, usual) || time < min_time) continue;
+    if (!differs_beyond_chance(own, all, times.size())) continue;
     slowest =
         SlowLink{static_cast<std::int32_t>(link.replica), link.from, link.to, false, time, usual};
   }

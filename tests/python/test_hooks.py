@@ -46,7 +46,39 @@ def wrap_without_signature(owner, name):
     setattr(owner, name, lambda *args, **kwargs: function(*args, **kwargs))
 
 
+def fake_deepspeed():
+    """Modules that stand for DeepSpeed, and the instructions of its engine."""
+
+    class PipelineEngine:
+        def _exec_forward_pass(self, buffer_id):
+            return buffer_id
+
+        def _exec_reduce_grads(self):
+            return "reduced"
+
+        _INSTRUCTION_MAP = {"ForwardPass": _exec_forward_pass, "ReduceGrads": _exec_reduce_grads}
+
+    names = ["deepspeed", "deepspeed.runtime", "deepspeed.runtime.pipe", "deepspeed.runtime.pipe.engine"]
+    modules = {name: types.ModuleType(name) for name in names}
+    modules[names[-1]].PipelineEngine = PipelineEngine
+    return modules, PipelineEngine
+
+
 class Hooks(unittest.TestCase):
+    def test_instructions_of_deepspeed_have_their_names_once(self):
+        names = []
+        modules, engine = fake_deepspeed()
+        with unittest.mock.patch.dict(sys.modules, {**fake_torch(names)[0], **modules}):
+            spec = importlib.util.spec_from_file_location("bubblescope_hooks", HOOKS)
+            hooks = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(hooks)
+            hooks.annotate_deepspeed()
+            hooks.annotate_deepspeed()
+            run = engine._INSTRUCTION_MAP
+            self.assertEqual(types.MethodType(run["ForwardPass"], engine())(buffer_id=3), 3)
+            self.assertEqual(types.MethodType(run["ReduceGrads"], engine())(), "reduced")
+        self.assertEqual(names, ["PipelineEngine._exec_forward_pass", "PipelineEngine._exec_reduce_grads"])
+
     def names_of(self, run, is_wrapped):
         names = []
         modules, stage = fake_torch(names)

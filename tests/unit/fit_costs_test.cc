@@ -154,6 +154,28 @@ TEST(FitCosts, MessagesThatAreReceivedLateDoNotCount) {
   EXPECT_TRUE(table.links.empty());
 }
 
+// The link's median message takes four times the usual time, because five of its eight messages are
+// slow; on the others three of eight are. 20 of 48 messages are slow, and of eight messages five or
+// more are slow in 18 % of all ways to choose them.
+TEST(FitCosts, ALinkWhoseMessagesVaryHasNone) {
+  std::vector<Nanos> durations;
+  for (const Instruction& one : recorded().program.instructions) {
+    const bool is_of_link = one.rank == 1 && one.peer == 2;
+    durations.push_back(!is_message(one)                               ? duration_of(one)
+                        : one.op.microbatch % 8 < (is_of_link ? 5 : 3) ? 2'000'003
+                                                                       : 500'001);
+  }
+  const Timeline timeline = simulate(recorded().program, durations);
+  const std::vector<ReplicatedStep> steps{{{recorded().program, timeline}}};
+  const FittedCosts fitted = fit_costs(steps, {kStages, {}});
+  EXPECT_TRUE(fitted.table.links.empty());
+  EXPECT_EQ(fitted.table.message.latency, 500'001);
+  ASSERT_EQ(fitted.notes.size(), 1u);
+  EXPECT_EQ(fitted.notes[0],
+            "the median message from rank 1 to rank 2 took 2.000003 ms for 500.001 us elsewhere, "
+            "but not by more than messages differ by chance: the costs have one time for both");
+}
+
 TEST(FitCosts, ALinkThatHardlyDiffersHasNone) {
   for (const Nanos latency : {500'000, 650'000, 400'000}) {
     const Timeline timeline = run_with_link(latency);

@@ -166,9 +166,51 @@ TEST(SeenNames, SuggestARuleForEveryKind) {
 TEST(SeenNames, SuggestNoRuleForStepMarkers) {
   traces::SeenNames names;
   names.add("ProfilerStep#2");
-  EXPECT_EQ(names.describe().find("rule"), std::string::npos) << names.describe();
+  EXPECT_TRUE(names.describe().ends_with(
+      "; none of its names is that of an op, so `rules` cannot read them"))
+      << names.describe();
   names.add("work 3");
   EXPECT_NE(names.describe().find(R"("match":"work)"), std::string::npos) << names.describe();
+}
+
+// Functions of VizTracer, of PyTorch with stacks and of cProfile have files, versions and lines.
+TEST(SeenNames, SuggestNoRuleForFunctions) {
+  traces::SeenNames names;
+  for (const char* const name :
+       {"forward (/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py:123)",
+        "backward (C:\\lib\\engine.py:7)", "_find_spec (<frozen importlib._bootstrap>:1022)",
+        "torch/nn/modules/module.py(1553): _call_impl", "train.py:45(forward_step)",
+        "step (./optim3.py:12)", "len", "Tensor.backward"})
+    names.add(name);
+  EXPECT_TRUE(names.describe().ends_with(
+      "; none of its names is that of an op, so `rules` cannot read them"))
+      << names.describe();
+  EXPECT_EQ(names.suggest_op_rules(), "");
+  EXPECT_EQ(names.suggest_step_rule(), "");
+  // An op among them is suggested, however often functions ran.
+  names.add("fwd mb 3");
+  EXPECT_EQ(names.suggest_op_rules(),
+            R"x({"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"})x");
+}
+
+// Numbers of versions and dtypes count nothing; those of indices with dots do.
+TEST(SeenNames, SuggestNoNumberOfAVersion) {
+  const struct {
+    const char* name;
+    const char* rule;
+  } cases[] = {
+      {"fwd bf16 mb 3", R"x("match":"fwd bf16 mb (\\d+)","kind":"F","microbatch":"$1"})x"},
+      {"forward fp8 3", R"x("match":"forward fp8 (\\d+)","kind":"F","microbatch":"$1"})x"},
+      {"v2.1 bwd 4", R"x("match":"v2\\.1 bwd (\\d+)","kind":"B","microbatch":"$1"})x"},
+      {"forward torch 2.1.0", R"x("match":"forward torch 2\\.1\\.0","kind":"F"})x"},
+      {"my fwd3.1", R"x("match":"my fwd(\\d+)\\.(\\d+)","kind":"F","microbatch":"$1"})x"},
+      {"F3.1.0.2",
+       R"x("match":"F(\\d+)\\.(\\d+)\\.(\\d+)\\.(\\d+)","kind":"F","microbatch":"$?"})x"},
+      {"pipeline/forward/mb_3",
+       R"x("match":"pipeline/forward/mb_(\\d+)","kind":"F","microbatch":"$1"})x"},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(traces::suggest_rule(one.name), std::string("{") + one.rule);
 }
 
 TEST(SeenNames, SuggestRulesThatParseAndMatch) {

@@ -217,6 +217,29 @@ TEST_F(NsysFrameworks, DeepSpeedsBackwardsWithoutRangesAreRefused) {
       << objection({file});
 }
 
+// A run with ZeRO has ranges of DeepSpeed's functions, but none of its pipeline's instructions.
+// Their words (forward, backward) are no reason to suggest a rule.
+TEST_F(NsysFrameworks, DeepSpeedsFunctionsAloneAreRefusedWithTheHook) {
+  NsysEvents events;
+  const std::int64_t thread = nsys_process(0) + 1;
+  events.ranges = {{thread, 0, 10, "DeepSpeedZeRoOffload.pre_sub_module_forward_function"},
+                   {thread, 20, 30, "DeepSpeedZeRoOffload.pre_sub_module_forward_function"},
+                   {thread, 40, 50, "DeepSpeedEngine.allreduce_gradients"},
+                   {thread, 60, 70, "PartitionedParameterCoordinator.fetch_sub_module"}};
+  const std::string file = write("zero.sqlite", events);
+  if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+  const std::string said = objection({file});
+  EXPECT_NE(said.find("DeepSpeed's own ranges, here "
+                      "'DeepSpeedZeRoOffload.pre_sub_module_forw...', "),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("state neither a stage nor a micro-batch"), std::string::npos) << said;
+  EXPECT_NE(said.find("annotate_deepspeed() in tools/hooks/bubblescope_hooks.py"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("\"match\""), std::string::npos) << said;
+}
+
 TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   const RecordedStep step = record("1f1b");
   NsysEvents events = record_nsys(step, {NsysNames::kOps});

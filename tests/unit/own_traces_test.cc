@@ -1,6 +1,7 @@
 // A step that this program wrote is read back completely: the report is the same to the nanosecond.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,40 @@ TEST(OwnTraces, TheCsvHasTheTimes) {
   again.schedule.rename("zb-h1");
   again.timeline.source = "simulated";
   EXPECT_EQ(report_of(again), report_of(step));
+}
+
+// Without its backwards a step of gpipe looks like one of forwards alone. The number of rows that
+// follow shows that they are missing, wherever the file was cut but in its last line's end.
+TEST(OwnTraces, ACutCsvIsRefused) {
+  for (const char* name : {"1f1b", "gpipe"}) {
+    const std::string whole =
+        write_as("timeline", record_step(name, {.ranks = 2, .microbatches = 2}));
+    for (std::size_t length = 0; length + 1 < whole.size(); ++length)
+      EXPECT_THROW(read_back(whole.substr(0, length)), Error) << name << "\n"
+                                                              << whole.substr(0, length);
+    EXPECT_NO_THROW(read_back(whole.substr(0, whole.size() - 1)));
+  }
+}
+
+TEST(OwnTraces, ACsvWithoutARowOrWithOneTwiceIsRefused) {
+  const std::string whole =
+      write_as("timeline", record_step("1f1b", {.ranks = 2, .microbatches = 2}));
+  const std::size_t begin = whole.find('\n', whole.find('\n') + 1) + 1;  // the second row
+  const std::string row = whole.substr(begin, whole.find('\n', begin) + 1 - begin);
+  std::string less = whole;
+  less.erase(begin, row.size());
+  EXPECT_NE(error_of([&] { read_back(less); }).find("rows of rank 0, which had"),
+            std::string::npos);
+  EXPECT_THROW(read_back(whole + row), Error);
+}
+
+// Earlier versions did not count rows, but ended each line.
+TEST(OwnTraces, AnOldCsvWhoseLastLineDoesNotEndMayBeCut) {
+  const std::string text =
+      "rank,lane,op,kind,stage,microbatch,start_ns,end_ns\n0,compute,0F0,F,0,0,0,1000\n"
+      "0,compute,0F1,F,0,1,1000,2000";
+  EXPECT_EQ(traces::parse_trace({"old.csv", text}).remarks.doubts.size(), 1u);
+  EXPECT_TRUE(traces::parse_trace({"old.csv", text + "\n"}).remarks.doubts.empty());
 }
 
 TEST(OwnTraces, AChromeFileWithoutItsScheduleIsPutTogether) {

@@ -32,9 +32,10 @@ TEST(TimerLog, BoundsWhatEveryRankComputes) {
   const auto share = log.outside;
   ASSERT_TRUE(share);
   EXPECT_DOUBLE_EQ(share->low, 0.22);
-  EXPECT_DOUBLE_EQ(share->high, 0.4);
+  EXPECT_DOUBLE_EQ(share->high.value(), 0.4);
   const std::string text = traces::write_timer_log_text(log);
   EXPECT_NE(text.find("22.0 to 40.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("no rank need be at either end"), std::string::npos) << text;
   EXPECT_NE(text.find("no timeline"), std::string::npos) << text;
   EXPECT_NE(text.find("synchronize the device"), std::string::npos) << text;
 }
@@ -89,7 +90,7 @@ TEST(TimerLog, AddsUpEveryRankWhereTheLogHasThem) {
   const auto share = log.outside;
   ASSERT_TRUE(share);
   EXPECT_DOUBLE_EQ(share->low, 0.3);
-  EXPECT_DOUBLE_EQ(share->high, 0.3);
+  EXPECT_DOUBLE_EQ(share->high.value(), 0.3);
 }
 
 TEST(TimerLog, TakesMediansOfReports) {
@@ -103,6 +104,46 @@ TEST(TimerLog, TakesMediansOfReports) {
   EXPECT_NE(traces::write_timer_log_json(log).find(R"("min_ms":null)"), std::string::npos);
   EXPECT_NE(traces::write_timer_log_csv(log).find("\"forward-compute\",,11\n"), std::string::npos);
   EXPECT_FALSE(log.outside);
+}
+
+std::string longest_alone(const std::string& forward, const std::string& backward) {
+  return "elapsed time per iteration (ms): 1000.0 |\nmax time across ranks (ms):\n"
+         "    forward-compute ....: " +
+         forward + "\n    backward-compute ....: " + backward + "\n";
+}
+
+// No rank computes longer than 260 + 520 of 1000 ms; nothing says how much less the others do.
+TEST(TimerLog, TheLongestTimesBoundTheShareFromBelowAlone) {
+  const traces::TimerLog log =
+      traces::read_timer_log(longest_alone("260.00", "520.00"), "train.log");
+  ASSERT_TRUE(log.outside);
+  EXPECT_DOUBLE_EQ(log.outside->low, 0.22);
+  EXPECT_FALSE(log.outside->high);
+  const std::string text = traces::write_timer_log_text(log);
+  EXPECT_NE(text.find("Every rank spends at least 22.0 % of an iteration"), std::string::npos);
+  EXPECT_NE(text.find("How much others spend is not in the log"), std::string::npos) << text;
+  EXPECT_NE(text.find("may be of different ranks"), std::string::npos) << text;
+  EXPECT_EQ(text.find("100.0 %"), std::string::npos) << text;
+  const std::string json = traces::write_timer_log_json(log);
+  EXPECT_NE(json.find(R"("high":null)"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("highest":null)"), std::string::npos) << json;
+}
+
+// 500 + 600 ms are more than an iteration of 1000: they are of different ranks, and bound nothing.
+TEST(TimerLog, TheLongestTimesOfDifferentRanksTellNoShare) {
+  const std::string text = traces::write_timer_log_text(
+      traces::read_timer_log(longest_alone("500.00", "600.00"), "train.log"));
+  EXPECT_NE(text.find("it does not tell what share of an iteration"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Every rank spends"), std::string::npos) << text;
+}
+
+// A report without the shortest times leaves open how much ranks spend at most.
+TEST(TimerLog, OneReportWithTheLongestTimesAloneLeavesTheLargestShareOpen) {
+  const traces::TimerLog log =
+      traces::read_timer_log(kMegatron + longest_alone("260.00", "520.00"), "train.log");
+  ASSERT_TRUE(log.outside);
+  EXPECT_EQ(log.outside->reports, 2u);
+  EXPECT_FALSE(log.outside->high);
 }
 
 // As in all reports, the median of an even number of values is the lower of the middle two.

@@ -58,7 +58,7 @@ void expect_share(const TimerLog& log, double low, double high) {
   const auto share = log.outside;
   ASSERT_TRUE(share) << log.file;
   EXPECT_DOUBLE_EQ(share->low, low);
-  EXPECT_DOUBLE_EQ(share->high, high);
+  EXPECT_DOUBLE_EQ(share->high.value(), high);
 }
 
 bool says(const TimerLog& log, const std::string& words) {
@@ -204,7 +204,7 @@ TEST(TimerLogWriters, SharesAreMediansOverReports) {
                                       "a.log");
   expect_share(log, 0.61, 0.7);
   EXPECT_DOUBLE_EQ(log.outside->lowest, 0.22);
-  EXPECT_DOUBLE_EQ(log.outside->highest, 0.8);
+  EXPECT_DOUBLE_EQ(log.outside->highest.value(), 0.8);
   EXPECT_TRUE(says(log, "medians of 3 reports; over all of them it is 22.0 to 80.0 %"));
   EXPECT_EQ(read_timer_log(iteration("100.0") + ranges(), "a.log").unfit_reports, 1u);
 }

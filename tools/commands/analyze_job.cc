@@ -34,6 +34,7 @@
 #include "traces/reports/between_steps.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
+#include "traces/reports/slowdown_doubts.h"
 #include "traces/reports/step_period.h"
 
 namespace bubblescope::tools {
@@ -229,20 +230,6 @@ traces::Iterations compare_steps(const traces::AssembledSteps& read,
   return name_replicas(std::move(iterations), read.steps);
 }
 
-/// Says that a replay of the whole steps misses the measured ones; nullopt where it does not.
-std::optional<std::string> doubt_replay(const traces::AssembledSteps& read,
-                                        const traces::Iterations& iterations) {
-  if (!iterations.slowdown || !iterations.slowdown->has_whole_steps) return {};
-  const Nanos measured = traces::compute_mean_step(iterations);
-  const Nanos replayed = iterations.slowdown->replayed;
-  std::optional<std::string> doubt = traces::doubt_whole_replay(measured, replayed);
-  if (!doubt) return {};
-  // The replay of the slowdown lets all replicas begin together, unlike that of the causes.
-  const std::optional<Cause> late = find_late_cause(read);
-  if (late && !traces::doubt_whole_replay(measured - late->saves, replayed)) return {};
-  return doubt;
-}
-
 /// The flags that add what the step does besides forwards and backwards; empty where it does not.
 std::string list_flags_of(const traces::MeasuredStep& step) {
   std::vector<std::string> flags;
@@ -359,7 +346,7 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   std::vector<BubbleReport> reports;
   for (const traces::MeasuredStep& step : steps) reports.push_back(report_step(step, memory));
   traces::Iterations iterations = compare_steps(read, reports);
-  if (std::optional<std::string> doubt = doubt_replay(read, iterations)) {
+  if (std::optional<std::string> doubt = traces::doubt_replay(iterations, find_late_cause(read))) {
     read.remarks.doubts.insert(read.remarks.doubts.begin(), *std::move(doubt));
     iterations.slowdown.reset();
     iterations.causes.reset();
@@ -373,6 +360,7 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   iterations.lacks_ranks = !steps.front().missing_ranks.empty();
   iterations.left_out = std::move(read.remarks.left_out);
   iterations.notes = std::move(read.remarks.notes);
+  iterations = traces::with_slowdown_doubt(std::move(iterations));
   if (iterations.causes && iterations.trust.verdict != traces::Verdict::kNone)
     if (std::optional<std::string> many = traces::describe_many_long_ops(*iterations.causes))
       iterations.notes.push_back(*std::move(many));

@@ -15,6 +15,7 @@
 #include "traces/files/csv_string.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
+#include "traces/reports/slowdown_doubts.h"
 #include "traces/reports/summarize_job.h"
 
 namespace bubblescope::tools {
@@ -25,6 +26,12 @@ namespace {
 const Cause* largest_cause(const Analysis& analysis) {
   const auto& causes = analysis.iterations.causes;
   return causes && causes->is_known && !causes->causes.empty() ? &causes->causes.front() : nullptr;
+}
+
+/// Why S is below 1; empty where it is not, or where there is none.
+std::string explain_low_slowdown(const Analysis& analysis) {
+  if (!analysis.iterations.slowdown) return {};
+  return traces::explain_low_slowdown(*analysis.iterations.slowdown).value_or("");
 }
 
 }  // namespace
@@ -78,6 +85,10 @@ bool fails_gate(const Analysis& analysis, const std::vector<Condition>& gate, co
   if (!analysis.is_trusted()) return fail(analysis.iterations.trust.why.front());
   if (const Condition* const unknown = find_unknown(gate, metrics))
     return fail(unknown->metric + " is not known of these steps");
+  const auto names_slowdown = [](const Condition& one) { return one.metric == "slowdown"; };
+  if (std::any_of(gate.begin(), gate.end(), names_slowdown))
+    if (const std::string why = explain_low_slowdown(analysis); !why.empty())
+      print_message("bubblescope: {}{}{}\n", job.name, job.name.empty() ? "" : ": ", why);
   return report_failures(gate, metrics, job.name);
 }
 
@@ -100,7 +111,7 @@ std::string write_job_row(const std::string& job, const Analysis& analysis,
   const Cause* const cause = largest_cause(analysis);
   const std::optional<Nanos> step = traces::find_known_step(iterations);
   return fmt::format(
-      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},,{}\n", traces::csv_field(job),
+      "{},{},{},{},{},{},{},{},{:.6f},{},{},{},{},{},{},{}\n", traces::csv_field(job),
       traces::csv_field(report.schedule), report.shape.ranks, report.shape.microbatches,
       iterations.rows.size(), step ? fmt::format("{}", *step) : "", report.makespan,
       is_conclusive(report) ? fmt::format("{:.6f}", report.bubble->ratio) : "",
@@ -109,6 +120,7 @@ std::string write_job_row(const std::string& job, const Analysis& analysis,
       cause == nullptr ? "" : traces::cause_code(cause->kind()),
       cause == nullptr ? "" : traces::csv_field(traces::phrase_cause(*cause).place),
       cause == nullptr ? "" : fmt::format("{}", cause->saves),
+      traces::csv_field(explain_low_slowdown(analysis)),
       change ? fmt::format("{:.6f}", *change) : "");
 }
 

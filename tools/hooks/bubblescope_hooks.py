@@ -6,13 +6,15 @@ Copy this file beside a training script; it needs nothing but PyTorch.
 
     bubblescope_hooks.annotate_pytorch()   # torch.distributed.pipelining, once, before the first step
     bubblescope_hooks.annotate_megatron()  # Megatron-LM, once, before training
+    bubblescope_hooks.annotate_deepspeed()  # DeepSpeed's pipelines, once, before training
 
     with bubblescope_hooks.op("F", stage=2, microbatch=5):  # any other runtime, around each op
         ...
 
 The names are those of PyTorch's own pipelining: PP:2F5 is the forward of micro-batch 5 through stage 2; F, B (whole
 backward), I (input gradient), W (weight gradient). They appear in profiles of torch.profiler and, as NVTX ranges, in
-those of Nsight Systems. Record whole steps on all ranks, with torch.profiler's `step()` after each.
+those of Nsight Systems; DeepSpeed's instructions keep their own names. Record whole steps on all ranks, with torch.profiler's
+`step()` after each.
 """
 import contextlib
 import functools
@@ -56,6 +58,18 @@ def _name_of(names_op, args, kwargs):
         return contextlib.nullcontext()
 
 
+def _with_range(function, name):
+    """The function, all calls of which have this name."""
+
+    @functools.wraps(function)
+    def named(*args, **kwargs):
+        with _range(name):
+            return function(*args, **kwargs)
+
+    named.bubblescope_wraps = function
+    return named
+
+
 def _wrap(owner, name, names_op):
     """Replaces a function by one that names its calls; `names_op` gives kind, stage and micro-batch of a call."""
     function = getattr(owner, name)
@@ -69,6 +83,17 @@ def _wrap(owner, name, names_op):
 
     named.bubblescope_wraps = function
     setattr(owner, name, named)
+
+
+def annotate_deepspeed():
+    """Names the instructions of DeepSpeed's pipelines, as PipelineEngine._exec_forward_pass. Its engine numbers buffers,
+    not micro-batches, so these are counted: give the recordings of all ranks together."""
+    from deepspeed.runtime.pipe.engine import PipelineEngine
+
+    instructions = PipelineEngine._INSTRUCTION_MAP  # which the engine runs them from
+    for instruction, method in instructions.items():
+        if not hasattr(method, "bubblescope_wraps"):
+            instructions[instruction] = _with_range(method, f"PipelineEngine.{method.__name__}")
 
 
 def annotate_pytorch():

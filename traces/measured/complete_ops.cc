@@ -43,7 +43,8 @@ std::set<std::int32_t> find_empty_times(const OpsInOrder& ops, const std::string
     throw Error(fmt::format(
         "{}: there are {} forwards but {} backwards, so that steps cannot be distinguished: ops "
         "are missing, or have no range of their own (DeepSpeed names backwards on the last stage "
-        "only); annotate them (tools/hooks/bubblescope_hooks.py)",
+        "only, and no micro-batch; annotate_deepspeed() names all); annotate them "
+        "(tools/hooks/bubblescope_hooks.py)",
         where, forwards, backwards));
   return empty;
 }

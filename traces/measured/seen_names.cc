@@ -2,6 +2,7 @@
 #include "traces/measured/seen_names.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
+#include "traces/measured/code_names.h"
 
 namespace bubblescope::traces {
 
@@ -131,13 +133,18 @@ bool is_communication(const std::string& name) {
   return false;
 }
 
-/// Whether one op may have this name: a range around forwards and backwards has both words, and
-/// wrappers of modules name their own parts.
+/// Whether it is the name of a function, of any op.
+bool names_function(std::string_view name) {
+  return names_code_location(name) || names_deepspeed_function(name);
+}
+
+/// Whether one op may have this name: a range around forwards and backwards has both words,
+/// wrappers of modules name their own parts, and functions have their files.
 bool may_be_op(const std::string& name) {
   const std::string small = lower(name);
   const auto has = [&](const char* word) { return small.find(word) != small.npos; };
   const bool has_both = (has("forward") || has("fwd")) && (has("backward") || has("bwd"));
-  return !has_both && !name.starts_with("FSDP::") &&
+  return !has_both && !names_function(name) && !name.starts_with("FSDP::") &&
          !name.starts_with("DistributedDataParallel.") && !is_communication(name);
 }
 
@@ -162,8 +169,25 @@ const char* guess_number(const std::string& before) {
   return nullptr;
 }
 
+/// Whether the last word before a number says what it counts: its kind of op, or "stage" and the
+/// like.
+bool has_meaning(const std::string& words) {
+  constexpr const char* kWord = "abcdefghijklmnopqrstuvwxyz_-";
+  const std::size_t end = words.find_last_of(kWord) + 1;
+  if (end == 0) return false;
+  const std::string last = words.substr(words.find_last_not_of(kWord, end - 1) + 1, end);
+  const bool is_kind_letter = std::any_of(kKindLetters.begin(), kKindLetters.end(),
+                                          [&](const Guess& letter) { return last == letter.word; });
+  return is_kind_letter || guess_number(last) != nullptr || guess_kind_by_word(last) != nullptr;
+}
+
+void append_literal(char sign, std::string& pattern) {
+  if (std::string_view(".()[]{}*+?^$|\\").find(sign) != std::string_view::npos) pattern += '\\';
+  pattern += sign;
+}
+
 /// A number without a meaning is the micro-batch, if no other is: the one behind the word for the
-/// kind, or the only one.
+/// kind, or the only one. Versions and the like remain as they are.
 Pattern pattern_of(std::string_view name) {
   Pattern pattern;
   std::string before;
@@ -176,16 +200,19 @@ Pattern pattern_of(std::string_view name) {
   };
   for (std::size_t at = 0; at < name.size(); ++at) {
     if (!is_digit(name[at])) {
-      if (std::string_view(".()[]{}*+?^$|\\").find(name[at]) != std::string_view::npos)
-        pattern.text += '\\';
-      pattern.text += name[at];
+      append_literal(name[at], pattern.text);
       before += name[at];
+      continue;
+    }
+    const std::string words = lower(before);
+    if (const std::size_t end = find_fixed_end(name, at, has_meaning(words)); end > at) {
+      for (; at < end; ++at) append_literal(name[at], pattern.text);
+      --at;
       continue;
     }
     while (at + 1 < name.size() && is_digit(name[at + 1])) ++at;
     pattern.text += "(\\d+)";
     ++groups;
-    const std::string words = lower(before);
     const char* const meaning = guess_number(words);
     if (meaning != nullptr && !is_taken(meaning)) pattern.numbers.emplace_back(meaning, groups);
     if (meaning == nullptr) open.push_back(groups);
@@ -204,8 +231,8 @@ Pattern pattern_of(std::string_view name) {
 /// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is not an op.
 bool is_step_marker(const std::string& name) {
   const Pattern pattern = pattern_of(name);
-  return guess_kind(lower(name)) == nullptr && pattern.numbers.size() == 1 &&
-         pattern.numbers.front().first == "step";
+  return guess_kind(lower(name)) == nullptr && !names_function(name) &&
+         pattern.numbers.size() == 1 && pattern.numbers.front().first == "step";
 }
 
 }  // namespace
@@ -230,14 +257,21 @@ std::vector<const SeenNames::Group*> SeenNames::sort_groups() const {
   return order;
 }
 
+bool SeenNames::has_code_locations() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& group) { return names_code_location(group.second.example); });
+}
+
 std::string SeenNames::suggest_op_rules() const {
   // Names that speak of a kind are the best examples, if there are any: one of each kind.
   const std::vector<const Group*> order = sort_groups();
+  const bool has_code = has_code_locations();
   std::string rules;
   for (const char* const kind : {"F", "B", "I", "W", "R"}) {
     const auto of_kind = std::find_if(order.begin(), order.end(), [&](const Group* group) {
       const char* const own = guess_kind(lower(group->example));
-      return own != nullptr && std::string_view(own) == kind && may_be_op(group->example);
+      return own != nullptr && std::string_view(own) == kind && may_be_op(group->example) &&
+             (!has_code || !pattern_of(group->example).numbers.empty());
     });
     if (of_kind != order.end())
       rules += (rules.empty() ? "" : ", ") + suggest_rule((*of_kind)->example);
@@ -271,18 +305,37 @@ std::string SeenNames::list() const {
   return text;
 }
 
+std::string SeenNames::describe_deepspeed() const {
+  constexpr std::size_t kMaxNamed = 3;
+  std::vector<std::string> names;
+  for (const Group* group : sort_groups())
+    if (names.size() < kMaxNamed && names_deepspeed_function(group->example))
+      names.push_back(quote(group->example));
+  if (names.empty()) return {};
+  return fmt::format(
+      "; DeepSpeed's own ranges, here {}, are those of functions, which state neither a stage nor "
+      "a "
+      "micro-batch, and its pipelines give none to forwards and backwards: annotate_deepspeed() in "
+      "tools/hooks/bubblescope_hooks.py names them",
+      fmt::join(names, ", "));
+}
+
 std::string SeenNames::describe() const {
   std::string text = list();
   if (text.empty()) return {};
+  text += describe_deepspeed();
   std::string rules = suggest_op_rules();
   const bool has_kind = !rules.empty();
   if (!has_kind) {
     const std::vector<const Group*> order = sort_groups();
-    const auto other = std::find_if(order.begin(), order.end(), [](const Group* group) {
+    const bool has_code = has_code_locations();
+    const auto other = std::find_if(order.begin(), order.end(), [&](const Group* group) {
       return !is_step_marker(group->example) && !is_communication(group->example) &&
-             group->example != kProfilerItself;
+             !names_function(group->example) && group->example != kProfilerItself &&
+             (!has_code || !pattern_of(group->example).numbers.empty());
     });
-    if (other == order.end()) return text;
+    if (other == order.end())
+      return text + "; none of its names is that of an op, so `rules` cannot read them";
     rules = suggest_rule((*other)->example);
   }
   text += "; a rule in `rules` can say what they mean";

@@ -16,7 +16,8 @@ class SeenNames {
 
   bool empty() const { return groups_.empty(); }
 
-  /// Lists the most frequent names and gives a rule that would fit; empty where no name was seen:
+  /// Lists the most frequent names and gives a rule that would fit, or says that none does; empty
+  /// where no name was seen:
   ///   ; its names: 'fwd mb 3' (64 like it), 'bwd mb 3' (64 like it); a rule in `rules` can say
   ///   what they mean: {"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"}
   std::string describe() const;
@@ -36,6 +37,10 @@ class SeenNames {
     std::string example;
     std::size_t count = 0;
   };
+  /// Says why the names that DeepSpeed gives to its functions are not enough; empty without any.
+  std::string describe_deepspeed() const;
+  /// Whether a profiler of code wrote names: those without a number are then functions as well.
+  bool has_code_locations() const;
   /// The most frequent ones first.
   std::vector<const Group*> sort_groups() const;
 

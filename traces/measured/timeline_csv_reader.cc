@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -25,13 +25,14 @@ namespace {
 
 constexpr std::string_view kHeader = "rank,lane,op,kind,stage,microbatch,start_ns,end_ns";
 constexpr std::size_t kColumns = 8;
+constexpr std::string_view kRowsLeft = "rows_left";  ///< later versions write it
 constexpr std::int64_t kMaxRank = 65'535;
 
 /// A line being read, with its position.
 struct Row {
   const std::string& file;
   std::size_t line = 0;
-  std::array<std::string_view, kColumns> cells;
+  std::vector<std::string_view> cells;
 
   [[noreturn]] void refuse(std::size_t column, const std::string& what) const {
     throw Error(
@@ -46,18 +47,67 @@ struct Row {
   }
 };
 
-Row split(std::string_view line, const std::string& file, std::size_t number) {
-  Row row{file, number, {}};
-  for (std::size_t column = 0; column < kColumns; ++column) {
-    const std::size_t comma = line.find(',');
-    if (comma == line.npos && column + 1 < kColumns)
-      throw Error(fmt::format("{}:{}: has {} columns; the first {} must be {}", file, number,
-                              column + 1, kColumns, kHeader));
-    row.cells[column] = line.substr(0, comma);
-    line.remove_prefix(comma == line.npos ? line.size() : comma + 1);
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (std::size_t comma = 0; comma != line.npos; line.remove_prefix(comma + 1)) {
+    comma = line.find(',');
+    cells.push_back(line.substr(0, comma));
+    if (comma == line.npos) break;
   }
+  return cells;
+}
+
+Row read_row(std::string_view line, const std::vector<std::string_view>& header,
+             const std::string& file, std::size_t number) {
+  Row row{file, number, split(line)};
+  if (row.cells.size() != header.size())
+    throw Error(fmt::format(
+        "{}:{}: has {} columns and the header {}, as where a file was cut; write it again with "
+        "`timeline`",
+        file, number, row.cells.size(), header.size()));
   return row;
 }
+
+/// Finds rows that a file lacks, by the number of those of the same rank that follow each. Files of
+/// earlier versions do not have it.
+class RowsLeft {
+ public:
+  explicit RowsLeft(const std::vector<std::string_view>& header) {
+    const auto found = std::find(header.begin(), header.end(), kRowsLeft);
+    if (found != header.end()) column_ = static_cast<std::size_t>(found - header.begin());
+  }
+
+  void add(const Row& row, std::int32_t rank) {
+    if (column_) left_[rank].push_back(row.number(*column_, 0, kMaxNanos));
+  }
+
+  /// Throws Error if rows of a rank are missing, or are there twice.
+  void expect_all(const std::string& file) {
+    for (auto& [rank, left] : left_) {
+      std::sort(left.begin(), left.end());
+      const std::int64_t rows = left.back() + 1;
+      for (std::int64_t at = 0; at < std::max<std::int64_t>(rows, std::ssize(left)); ++at)
+        if (at >= std::ssize(left) || left[static_cast<std::size_t>(at)] != at)
+          throw Error(fmt::format(
+              "{}: has {} rows of rank {}, which had {}: the file was cut, or lines of it are "
+              "missing or were repeated; write it again with `timeline`",
+              file, left.size(), rank, rows));
+    }
+  }
+
+  /// Says that the last line has no end, where nothing else shows whether rows are missing.
+  std::optional<std::string> describe_end(std::string_view text, const std::string& file) const {
+    if (column_ || text.ends_with('\n')) return {};
+    return fmt::format(
+        "{}: its last line does not end, as where a file was cut: nothing shows whether ops "
+        "followed",
+        file);
+  }
+
+ private:
+  std::optional<std::size_t> column_;
+  std::map<std::int32_t, std::vector<std::int64_t>> left_;  ///< by rank
+};
 
 /// Whether a row is an op or a message; posts and waits, which are in communication queues, are
 /// not.
@@ -103,11 +153,15 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   std::set<std::string_view> left_out;
   std::map<std::int32_t, std::int32_t> recorder_of_rank;
   std::string_view rest = input.text;
+  const std::vector<std::string_view> header = split(strip(rest.substr(0, rest.find('\n'))));
+  RowsLeft rows_left(header);
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (line == 1 || strip(text).empty()) continue;
-    const Row row = split(strip(text), input.path, line);
+    const Row row = read_row(strip(text), header, input.path, line);
+    const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
+    rows_left.add(row, rank);
     if (is_beside_ops(row)) {
       left_out.insert(row.cells[3]);
       continue;
@@ -115,7 +169,6 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     const std::optional<NamedOp> named = parse_op_name(row.cells[2]);
     if (!named || !named->has_stage || !named->has_microbatch)
       row.refuse(2, "must be an op, such as 0F0");
-    const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
     ObservedOp observed;
     observed.op = named->op;
     const auto [recorder, is_new] =
@@ -126,6 +179,9 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     observed.end = row.number(7, observed.start, kMaxNanos);
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);
   }
+  rows_left.expect_all(input.path);
+  if (std::optional<std::string> doubt = rows_left.describe_end(input.text, input.path))
+    trace.remarks.doubts.push_back(*std::move(doubt));
   if (trace.ops.empty())
     throw Error(input.path + " has no op below its header; write it again with `timeline`");
   if (has_other_readers(trace.ops))

@@ -246,7 +246,7 @@ class Reader {
     if (!time) return;
     if (!is_whole_time(field.value)) run.report.is_garbled = true;
     run.times.push_back({std::string(field.name), {}, {}, *time});
-    put(run, field, {0, *time});
+    put(run, field, {{}, *time});
   }
 
   void take_range(TimerRun& run, const TimerField& field) {

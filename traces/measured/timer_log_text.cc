@@ -83,6 +83,34 @@ bool differs(double left, double right) {
   return std::abs(left - right) > kJitter * right;
 }
 
+/// "22.0 to 40.0", "at least 22.0": a share in percent.
+std::string describe_range(double low, std::optional<double> high) {
+  return high ? fmt::format("{:.1f} to {:.1f}", 100 * low, 100 * *high)
+              : fmt::format("at least {:.1f}", 100 * low);
+}
+
+/// The bounds that the longest and the shortest times of the ranks give, and how far they go.
+std::string describe_bounds(const ShareRange& share, bool has_ranks) {
+  constexpr const char* kDifferent =
+      "The {} of forward-compute and of backward-compute may be of different ranks, so that no "
+      "rank "
+      "need be at {}.\n";
+  if (!share.high && share.low <= 0)
+    return "\nThe longest forward-compute and the longest backward-compute, which may be of "
+           "different ranks, take as long together as an iteration, and the log has no others. So "
+           "it does not tell what share of an iteration ranks spend outside forward and backward; "
+           "--timing-log-option minmax prints the shortest as well, and all every rank.\n";
+  std::string text = fmt::format(
+      "\nEvery rank{} spends {} % of an iteration outside forward and backward: waiting, messages, "
+      "reducing gradients, the optimizer.\n",
+      has_ranks ? " in the log" : "", describe_range(share.low, share.high));
+  if (has_ranks) return text;
+  if (share.high) return text + fmt::format(kDifferent, "least and the most times", "either end");
+  return text + fmt::format(kDifferent, "longest times", "this bound") +
+         "How much others spend is not in the log, which has the longest time of each timer alone; "
+         "--timing-log-option minmax prints the shortest as well.\n";
+}
+
 std::string write_shares(const TimerLog& log) {
   std::string text;
   for (const auto& [rank, of_rank] : log.ranks)
@@ -91,14 +119,11 @@ std::string write_shares(const TimerLog& log) {
   if (!text.empty()) text = "\n" + text;
   if (log.outside) {
     const ShareRange& share = *log.outside;
-    text += fmt::format(
-        "\nEvery rank{} spends {:.1f} to {:.1f} % of an iteration outside forward and backward: "
-        "waiting, messages, reducing gradients, the optimizer.\n",
-        log.ranks.empty() ? "" : " in the log", 100 * share.low, 100 * share.high);
+    text += describe_bounds(share, !log.ranks.empty());
     if (share.lowest < share.low || share.highest > share.high)
-      text += fmt::format("These are medians of {}; over all of them it is {:.1f} to {:.1f} %.\n",
+      text += fmt::format("These are medians of {}; over all of them it is {} %.\n",
                           counted(static_cast<std::int64_t>(share.reports), "report"),
-                          100 * share.lowest, 100 * share.highest);
+                          describe_range(share.lowest, share.highest));
     if (log.iteration_ms && differs(share.iteration_ms, *log.iteration_ms))
       text += fmt::format("The iterations of these timers took {}; the median of all is {}.\n",
                           time_text(share.iteration_ms), time_text(log.iteration_ms));
@@ -247,9 +272,9 @@ std::string write_timer_log_json(const TimerLog& log) {
     json.key("outside_compute")
         .begin_object()
         .member("low", log.outside->low)
-        .member("high", log.outside->high)
+        .member_or_null("high", log.outside->high)
         .member("lowest", log.outside->lowest)
-        .member("highest", log.outside->highest)
+        .member_or_null("highest", log.outside->highest)
         .member("iteration_ms", log.outside->iteration_ms)
         .member("reports", log.outside->reports)
         .end_object();

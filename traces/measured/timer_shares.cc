@@ -43,15 +43,19 @@ void TimerShares::add(const TimerReport& report) {
   }
   if (!report.iteration_ms || *report.iteration_ms <= 0) return;
   if (!report.ranks.empty()) return add_ranks(report);
-  const double least = (report.forward->min_ms + report.backward->min_ms) / *report.iteration_ms;
+  std::optional<double> least;
+  if (report.forward->min_ms && report.backward->min_ms)
+    least = (*report.forward->min_ms + *report.backward->min_ms) / *report.iteration_ms;
   const double most = (report.forward->max_ms + report.backward->max_ms) / *report.iteration_ms;
   const double longest = std::max(report.forward->max_ms, report.backward->max_ms);
-  if (least > kRounding || longest > kRounding * *report.iteration_ms) {
+  if (least.value_or(0) > kRounding || longest > kRounding * *report.iteration_ms) {
     ++unfit_;
     return;
   }
   // The rank with the longest forwards need not have the longest backwards.
-  add_range(std::max(0.0, 1 - most), std::max(0.0, 1 - least), *report.iteration_ms);
+  std::optional<double> high;
+  if (least) high = std::max(0.0, 1 - *least);
+  add_range(std::max(0.0, 1 - most), high, *report.iteration_ms);
 }
 
 void TimerShares::add_ranks(const TimerReport& report) {
@@ -76,20 +80,25 @@ void TimerShares::add_ranks(const TimerReport& report) {
   add_range(std::max(0.0, 1 - most), std::max(0.0, 1 - least), *report.iteration_ms);
 }
 
-void TimerShares::add_range(double low, double high, double iteration_ms) {
+void TimerShares::add_range(double low, std::optional<double> high, double iteration_ms) {
   iteration_ms_.push_back(iteration_ms);
   low_.push_back(low);
-  high_.push_back(high);
+  if (high) high_.push_back(*high);
 }
 
 std::optional<ShareRange> TimerShares::find_range() const {
   if (low_.empty()) return {};
-  return ShareRange{quantile(low_, 50),
-                    quantile(high_, 50),
-                    *std::min_element(low_.begin(), low_.end()),
-                    *std::max_element(high_.begin(), high_.end()),
-                    quantile(iteration_ms_, 50),
-                    low_.size()};
+  ShareRange share;
+  share.low = quantile(low_, 50);
+  share.lowest = *std::min_element(low_.begin(), low_.end());
+  // A report without the shortest times bounds no rank from above, and so no median.
+  if (high_.size() == low_.size()) {
+    share.high = quantile(high_, 50);
+    share.highest = *std::max_element(high_.begin(), high_.end());
+  }
+  share.iteration_ms = quantile(iteration_ms_, 50);
+  share.reports = low_.size();
+  return share;
 }
 
 std::map<std::int32_t, RankShare> TimerShares::find_ranks() const {

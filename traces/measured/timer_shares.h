@@ -20,9 +20,9 @@ namespace bubblescope::traces {
 /// backward: medians over reports, and the extremes of single ones.
 struct ShareRange {
   double low = 0;
-  double high = 1;
+  std::optional<double> high = {};  ///< empty where reports have the longest times alone
   double lowest = 0;
-  double highest = 1;
+  std::optional<double> highest = {};
   double iteration_ms = 0;  ///< median of the iterations of these reports
   std::size_t reports = 0;
 };
@@ -35,7 +35,7 @@ struct RankShare {
 
 /// A timer over all ranks in one report: bounds of their times, or the time of each.
 struct ReportedTimer {
-  double min_ms = 0;  ///< 0 where the report has the longest time alone
+  std::optional<double> min_ms = {};  ///< empty where the report has the longest time alone
   double max_ms = 0;
   std::map<std::int32_t, double> by_rank = {};
 };
@@ -69,14 +69,14 @@ class TimerShares {
 
  private:
   void add_ranks(const TimerReport& report);
-  void add_range(double low, double high, double iteration_ms);
+  void add_range(double low, std::optional<double> high, double iteration_ms);
 
   struct OfRank {
     std::vector<double> compute_ms;
     std::vector<double> share;
   };
   std::vector<double> low_;
-  std::vector<double> high_;
+  std::vector<double> high_;  ///< of the reports that have one
   std::vector<double> iteration_ms_;
   std::map<std::int32_t, OfRank> ranks_;
   std::size_t unfit_ = 0;

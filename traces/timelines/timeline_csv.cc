@@ -1,15 +1,18 @@
 // Writes a timed step as csv: one row per instruction in the Program's order, so that each row
 // follows its dependencies.
 //
-//   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical
-//   0,compute,0F0,F,0,0,0,1000000,0,1
-//   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1
+//   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rows_left
+//   0,compute,0F0,F,0,0,0,1000000,0,1,1
+//   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1,0
 //
 // lane is blank for a message that occupies no lane. critical is 1 on the critical path. critical
 // and slack_ns are blank if the report has no conclusions. Ranks without a trace have no rows.
+// rows_left is the number of rows of the same rank that follow, so that a file that lacks some
+// shows it.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <iterator>
 #include <vector>
 
@@ -25,6 +28,13 @@ bool is_recorded(const BubbleReport& report, std::int32_t rank) {
   return at >= report.ranks.size() || report.ranks[at].is_recorded;
 }
 
+/// The number of rows of each rank.
+std::vector<std::size_t> count_rows(const Program& program) {
+  std::vector<std::size_t> rows(static_cast<std::size_t>(program.ranks), 0);
+  for (const Instruction& one : program.instructions) ++rows[static_cast<std::size_t>(one.rank)];
+  return rows;
+}
+
 std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   const Program& program = record.program;
   const BubbleReport& report = record.report;
@@ -35,7 +45,9 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   fmt::memory_buffer out;
   out.reserve(64 * program.instructions.size());
   const auto end = std::back_inserter(out);
-  fmt::format_to(end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical\n");
+  fmt::format_to(
+      end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rows_left\n");
+  std::vector<std::size_t> left = count_rows(program);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_recorded(report, instruction.rank)) continue;
@@ -48,7 +60,7 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
     if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
     out.push_back(',');
     if (is_conclusive(report)) out.push_back(critical[id]);
-    out.push_back('\n');
+    fmt::format_to(end, FMT_COMPILE(",{}\n"), --left[static_cast<std::size_t>(instruction.rank)]);
   }
   return fmt::to_string(out);
 }

@@ -1,18 +1,22 @@
 // Dynamic programming over prefixes and workers, one level after the other.
 #include "schedules/partition/replicated.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "schedules/partition/prefixes.h"
+#include "sim/ir/error.h"
 
 namespace bubblescope::schedules {
 
 namespace {
 
 constexpr Nanos kNone = std::numeric_limits<Nanos>::max();
+constexpr std::size_t kMaxChoices = std::size_t{1} << 26;  ///< of a level: 1 GiB
 
 std::int32_t rounded_up(std::int32_t count, std::int32_t part) { return (count + part - 1) / part; }
 
@@ -64,8 +68,14 @@ class LevelPlan {
 
   void solve(const StageTimes& times) {
     const auto size = static_cast<std::int32_t>(prefixes_.all.size());
-    choices_.resize(static_cast<std::size_t>(is_last_ ? 1 : size) * prefixes_.all.size() *
-                    static_cast<std::size_t>(level_.workers));
+    const std::size_t choices = static_cast<std::size_t>(is_last_ ? 1 : size) *
+                                prefixes_.all.size() * static_cast<std::size_t>(level_.workers);
+    if (choices > kMaxChoices)
+      throw Error(fmt::format(
+          "{} layers in a row on {} workers of a level take more memory than a plan may have; give "
+          "a level inside others fewer workers, or join layers",
+          size - 1, level_.workers));
+    choices_.resize(choices);
     for (std::int32_t from = 0; from < (is_last_ ? 1 : size); ++from)
       for (std::int32_t to = from + 1; to < size; ++to)
         if (times(from, to) != kNone)

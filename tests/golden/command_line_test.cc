@@ -316,6 +316,23 @@ TEST(CommandLine, DiffShowsTheFirstDivergence) {
   std::filesystem::remove_all(folder);
 }
 
+// One rank alone has no bubble, and nothing is a multiple of that.
+TEST(CommandLine, DiffNamesNoRatioToZero) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bubblescope-zero-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string a = (folder / "a.json").string();
+  const std::string b = (folder / "b.json").string();
+  ASSERT_EQ(run_with_messages("simulate 1f1b --pp 1 -m 2 --save " + a).status, 0);
+  ASSERT_EQ(run_with_messages("simulate 1f1b --pp 2 -m 2 --save " + b).status, 0);
+  const CommandOutcome outcome =
+      run_with_messages("diff " + a + " " + b + " --fail-if 'bubble_ratio_change>100'");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_EQ(outcome.output.find("inf%"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("      from 0\n"), std::string::npos) << outcome.output;
+  std::filesystem::remove_all(folder);
+}
+
 // Each stage saves 2^60 - 1 bytes per micro-batch: one is the most that can be counted.
 TEST(CommandLine, SumsOfMemoryDoNotWrap) {
   const std::filesystem::path file =

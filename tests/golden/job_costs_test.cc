@@ -305,6 +305,11 @@ TEST_F(JobCosts, EachTraceIsARow) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3);
   EXPECT_NE(outcome.output.find("run.json,1f1b,4,8,1,"), std::string::npos) << outcome.output;
+  // A row shows no step that could be saved.
+  const CommandOutcome saved =
+      run_with_messages("analyze --each " + path("run.json") + " --save " + path("step.json"));
+  EXPECT_EQ(saved.status, 2);
+  EXPECT_NE(saved.output.find("leave --save out"), std::string::npos) << saved.output;
 }
 
 // Every op is said to take half of its time, so that a replay takes half as long as the step.

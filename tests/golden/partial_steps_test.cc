@@ -2,6 +2,7 @@
 // records.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -101,6 +102,41 @@ TEST_F(PartialSteps, TimeThatNothingExplainsIsNamed) {
   const std::string report = analyzed(trace);
   EXPECT_NE(report.find("optimizer 10 ms, 20 ms in which nothing was recorded"), report.npos)
       << report;
+}
+
+/// Adds a reduction to all workers of a job, whose replicas wait for each other in it.
+Json with_reductions(Json trace) {
+  for (int step = 0; step < 5; ++step)
+    for (int replica = 0; replica < 2; ++replica)
+      for (int rank = 0; rank < 2; ++rank)
+        trace["traceEvents"].push_back(
+            event("grads-reduce-scatter", {replica, rank, step}, -1, 120, 10));
+  return trace;
+}
+
+// Replica 1 is then the first one that is compared, whatever its number.
+TEST_F(PartialSteps, MayBeAllOfAReplica) {
+  Json trace = with_reductions(job(-1));
+  Json& events = trace["traceEvents"];
+  const auto is_gone = [](const Json& one) {
+    return one["name"] == "forward-compute" && one["pid"] == 0 && one["tid"] == 1 &&
+           one["args"]["mb_id"] == 1;
+  };
+  events.erase(std::remove_if(events.begin(), events.end(), is_gone), events.end());
+  const std::string report = analyzed(trace);
+  EXPECT_NE(report.find("5 step(s) left out: they do not have the 8 ops"), report.npos) << report;
+  EXPECT_NE(report.find("unequal stages: stage 1 (rank 1)"), report.npos) << report;
+}
+
+// The saved step is one more, which has a single replica.
+TEST_F(PartialSteps, MayStandBesideASavedStep) {
+  const std::string saved = path("saved.json");
+  ASSERT_EQ(run_command("simulate 1f1b --pp 2 -m 2 --f 10 --save " + saved).status, 0);
+  traces::write_file(path("job.json"), with_reductions(job(-1)).dump());
+  const CommandOutcome outcome = run_with_messages("analyze " + saved + " " + path("job.json"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("left out: step 5, which lacks a replica"), std::string::npos)
+      << outcome.output;
 }
 
 }  // namespace

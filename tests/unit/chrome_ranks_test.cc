@@ -301,5 +301,15 @@ TEST(ChromeRanks, ThreadsOfTwoProcessesNamedAfterTheSameRanksAreRefused) {
       << trace.refusal();
 }
 
+// No rank has a negative number, such as a process may have.
+TEST(ChromeRanks, ANegativeProcessIsNoRank) {
+  Trace trace;
+  trace.slice("forward", "-1", "0", 0, 10, R"("microbatch":0)");
+  trace.slice("backward", "-1", "0", 40, 20, R"("microbatch":0)");
+  trace.slice("forward", "0", "0", 10, 10, R"("microbatch":0)");
+  trace.slice("backward", "0", "0", 20, 20, R"("microbatch":0)");
+  EXPECT_EQ(trace.read().steps.at(0).schedule->order.size(), 2u);
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -85,6 +85,15 @@ TEST(RunCommand, TrainsAndSaysThatTheGradientsAreRight) {
     EXPECT_EQ(rank["busy_ns"].get<Nanos>() + rank["idle_ns"].get<Nanos>(), report["makespan_ns"]);
 }
 
+// A step of hours would be lost for a typing error.
+TEST(RunCommand, UnknownNumbersAreRefusedBeforeAnythingRuns) {
+  const CommandOutcome outcome =
+      run_command("run 1f1b --pp 2 -m 2 --work sleep --fail-if 'makespan>1'");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_EQ(run_command("run 1f1b --pp 2 -m 2 --work sleep --fail-if 'makespan_ns<1'").status, 0);
+}
+
 TEST(RunCommand, WhatIsOnlyPlayedHasNoGradients) {
   for (const char* work : {"sleep", "spin"}) {
     const Outcome outcome =

@@ -15,6 +15,7 @@
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
 #include "traces/files/format.h"
+#include "traces/schedules/native_schedule.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
@@ -75,7 +76,29 @@ TEST(FindLosses, SaysWhatBecomesOfIt) {
   const Schedule read = parse(traces::write_schedule_text(selective));
   EXPECT_EQ(traces::find_losses(selective, read),
             std::vector<std::string>{"what is recomputed, so everything is"});
-  EXPECT_FALSE(traces::has_more_than_order(plain));
+}
+
+/// The only loss of a native file that is written as text.
+std::string find_loss_as_text(const std::string& rest) {
+  const std::string file =
+      R"({"format":"bubblescope-schedule/1","name":"x","shape":{"ranks":)" + rest + "]}";
+  const Schedule schedule = traces::read_native_schedule(file, "x.json");
+  const std::vector<std::string> losses =
+      traces::find_losses(schedule, parse(traces::write_schedule_text(schedule)));
+  EXPECT_EQ(losses.size(), 1u) << rest;
+  return losses.empty() ? "" : losses[0];
+}
+
+// A reader of text derives the shape from the ops: these would become legal.
+TEST(FindLosses, NamesWhatMakesAScheduleIllegal) {
+  EXPECT_EQ(
+      find_loss_as_text(R"(1,"chunks":1,"microbatches":2},"placement":[0],"order":["0F0 0B0")"),
+      "the ranks, micro-batches and slices that have no ops, so it has only the others");
+  EXPECT_EQ(find_loss_as_text(
+                R"(2,"chunks":1,"microbatches":1},"placement":[0,1],"order":["1F0 1B0","0F0 0B0")"),
+            "the ranks that its stages should be on, so they are on those that run them");
+  EXPECT_EQ(find_loss_as_text(R"(1,"chunks":1,"microbatches":1},"placement":[0],"order":["0F0")"),
+            "that its backwards are missing, so it has only forwards");
 }
 
 }  // namespace

@@ -114,6 +114,13 @@ TEST(Partition, ReplicasShareTheWorkOfAStage) {
   EXPECT_EQ(schedules::in_flight(*partition), std::vector<std::int32_t>{1});
 }
 
+// 16 bytes for each of 1001^2 parts of the model on 1 to 1024 workers would be 15 GiB.
+TEST(Partition, RefusesPlansThatNoMemoryHolds) {
+  EXPECT_THROW(schedules::plan_replicated(chain(std::vector<Nanos>(1000, 1)),
+                                          {.levels = {{1024, 1}, {2, 1}}}),
+               Error);
+}
+
 // T = 8 ns, W = 4 bytes, B = 4 bytes/ns, r = 2: (8 + 4 * 1 * 4 / (4 * 2)) / 2 = 5 against straight
 // max(6, 2) = 6.
 TEST(Partition, ReplicasPayForTheirAllReduce) {

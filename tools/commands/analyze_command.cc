@@ -217,6 +217,9 @@ void expect_consistent(const AnalyzeOptions& options) {
     throw Error("--each reports many jobs; --costs-out and --try are for one");
   if (options.each && (options.format == OutputFormat::kJson || options.all_ranks))
     throw Error("--each prints a csv row per job; leave --format json and --all-ranks out");
+  for (const auto& [name, path] : options.exports)
+    if (path && options.each)
+      throw Error("--each prints a csv row per job and shows no step; leave --" + name + " out");
   if (options.job.per_microbatch && !options.costs_out)
     throw Error("--costs-per microbatch goes with --costs-out");
   if (options.job.per_microbatch && !tries.schedules.empty())

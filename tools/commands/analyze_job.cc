@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <utility>
 #include <variant>
 
@@ -22,6 +20,7 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
+#include "tools/commands/replicated_steps.h"
 #include "tools/commands/trace_paths.h"
 #include "tools/inputs/recognize_schedule.h"
 #include "traces/measured/assemble_steps.h"
@@ -56,34 +55,6 @@ std::vector<traces::MeasuredStep> name_steps(std::vector<traces::MeasuredStep> s
   return steps;
 }
 
-/// The steps' numbers, without repetition.
-std::vector<std::int64_t> numbers_of(const std::vector<traces::MeasuredStep>& steps) {
-  std::set<std::int64_t> numbers;
-  for (const traces::MeasuredStep& step : steps) numbers.insert(step.number);
-  return {numbers.begin(), numbers.end()};
-}
-
-ObservedStep observe(const traces::MeasuredStep& step) {
-  return {step.program, step.timeline, step.schedule->stages() - step.schedule->side_stages};
-}
-
-/// The steps with their replicas, which begin as late as `late` says; empty where some steps lack a
-/// replica.
-std::vector<ReplicatedStep> join_replicas(const std::vector<traces::MeasuredStep>& steps,
-                                          const LateReplicas& late = {}) {
-  std::map<std::int64_t, ReplicatedStep> by_number;
-  for (const traces::MeasuredStep& step : steps) {
-    ObservedStep& replica = by_number[step.number].emplace_back(observe(step));
-    const auto delay = late.delays.find({step.replica, step.number});
-    if (delay != late.delays.end()) replica.delay = delay->second;
-  }
-  std::vector<ReplicatedStep> replicated;
-  for (auto& [_, replicas] : by_number) replicated.push_back(std::move(replicas));
-  for (const ReplicatedStep& step : replicated)
-    if (step.size() != replicated.front().size()) return {};
-  return replicated;
-}
-
 std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
   return read.late.find_cause(numbers_of(read.steps));
 }
@@ -93,13 +64,6 @@ std::optional<Cause> find_late_cause(const traces::AssembledSteps& read) {
 std::vector<Cause> find_exposed_causes(const traces::AssembledSteps& read) {
   if (read.lacks_replicas) return {};
   return find_exposed_collectives(traces::find_exposed_times(read.activities, read.whole_steps));
-}
-
-/// The numbers that the trace has for the replicas, without repetition.
-std::vector<std::int32_t> list_replicas(const std::vector<traces::MeasuredStep>& steps) {
-  std::set<std::int32_t> numbers;
-  for (const traces::MeasuredStep& step : steps) numbers.insert(step.replica);
-  return {numbers.begin(), numbers.end()};
 }
 
 /// Gives the workers the numbers that the trace has for their replicas.
@@ -112,15 +76,6 @@ traces::Iterations name_replicas(traces::Iterations iterations,
     for (WorkerSlowdown& worker : iterations.slowdown->by_worker)
       worker.replica = numbers.at(static_cast<std::size_t>(worker.replica));
   return iterations;
-}
-
-/// The activities around the ops, in the order of join_replicas(); empty where they are not known.
-std::vector<std::vector<OuterActivity>> activities_of(const traces::AssembledSteps& read) {
-  if (read.outer_activities.empty()) return {};
-  std::vector<std::vector<OuterActivity>> activities;
-  for (const std::int64_t number : numbers_of(read.steps))
-    activities.push_back(read.outer_activities.at(number));
-  return activities;
 }
 
 /// Says why a simulated step shows nothing about ops with other times: what runs beside an op or a

@@ -82,7 +82,7 @@ void warn_of_pytorch(const traces::ScheduleFormat& format, const Schedule& sched
 /// Reads back what was written, and says what of the schedule it does not hold.
 std::string written(const traces::ScheduleFormat& format, const Schedule& schedule,
                     std::string text) {
-  if (!format.read || !traces::has_more_than_order(schedule)) return text;
+  if (!format.read) return text;
   try {
     for (const std::string& loss : traces::find_losses(schedule, format.read(text, format.name)))
       print_message("bubblescope: {} as {} loses {}\n", schedule.name, format.name, loss);

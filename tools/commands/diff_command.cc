@@ -107,14 +107,20 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
         static_cast<double>(compute_start_shift_quantile(difference, percent)) / step;
 }
 
+/// A change in percent; none can be named of a number that was 0.
+std::string describe_change(double before, double after) {
+  const double relative = change(before, after);
+  return std::isfinite(relative) ? fmt::format("{:+.3f}%", 100 * relative) : "from 0";
+}
+
 void print_metrics(const Metrics& before, const Metrics& after) {
   print_folded("{:<20}{:>18}{:>18}{:>12}\n", "", "A", "B", "change");
   for (const auto& [name, value] : after) {
     const auto found = before.find(name);
     if (found == before.end() || std::isnan(found->second) || std::isnan(value)) continue;
     if (name.starts_with("cause_")) continue;  // which have a table of their own
-    print_folded("{:<20}{:>18.10g}{:>18.10g}{:>+11.3f}%\n", name, found->second, value,
-                 100 * change(found->second, value));
+    print_folded("{:<20}{:>18.10g}{:>18.10g}{:>12}\n", name, found->second, value,
+                 describe_change(found->second, value));
   }
 }
 

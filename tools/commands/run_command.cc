@@ -6,7 +6,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "sim/analysis/analyze.h"
+#include "sim/engine/simulate.h"
 #include "sim/ir/quantile.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
@@ -30,6 +33,7 @@
 #include "tools/inputs/assumed_defaults.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/load_schedule.h"
+#include "tools/inputs/predict.h"
 #include "tools/inputs/unused_flags.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
@@ -160,6 +164,15 @@ void warn_of_unused_flags(const CommandFlags& app, const RunCommand& command,
   warn_of_file_shapes(flags, {command.schedule});
 }
 
+/// Refuses conditions on unknown numbers before the run, whose report has those of any step.
+void expect_known_numbers(const RunCommand& command, const ValidSchedule& schedule,
+                          const Program& program) {
+  if (command.gate.empty()) return;
+  const Timeline any = simulate(program, std::vector<Nanos>(program.size(), 1));
+  const Models models = load_models(schedule, command.inputs);
+  expect_known(command.gate, collect_metrics(analyze(schedule, program, any, models.memory)));
+}
+
 void write_files(const RunCommand& command, const Measurement& measurement,
                  const ValidSchedule& schedule, const Arguments& arguments) {
   write_exports(measurement.step, command.exports, format_command_line("run", arguments));
@@ -207,6 +220,7 @@ int run_run(const Arguments& arguments) {
                                                trains ? CostUse::kOrderOnly : CostUse::kPriced);
   if (config.policy) schedule = make_hint(std::move(schedule), config.lower.overlap);
   const Program program = lower_or_explain(schedule, choose_lowering(schedule, config));
+  expect_known_numbers(command, schedule, program);
   BackendSession session(command.run);
   if (session.processes().is_coordinator())
     warn_of_unused_flags(app, command, {&schedule.get(), &program});

@@ -261,6 +261,18 @@ struct TimedDrafts {
   Corrections corrections = {};
 };
 
+/// Whole steps of other files are iterations of their own: gives them numbers that no draft has.
+std::vector<MeasuredStep> number_beside(std::vector<MeasuredStep> whole, const DraftSteps& drafts) {
+  std::set<std::int64_t> taken;
+  for (const auto& [key, _] : drafts) taken.insert(key.second);
+  std::int64_t number = 0;
+  for (MeasuredStep& step : whole) {
+    while (taken.contains(number)) ++number;
+    step.number = number++;
+  }
+  return whole;
+}
+
 /// Times the drafts, after the steps that are assembled, and finds the activities around them.
 TimedDrafts time_drafts(AssembledSteps assembled, DraftSteps drafts, const RankNumbers& numbers) {
   PipelineExtents extents;
@@ -292,7 +304,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
       order_complete_steps(std::move(placed.steps), trace, labels, numbers.ranks);
   const ReplicaClocks clocks = find_clocks(ordered.drafts, numbers.ranks, trace);
   Findings found = with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, placed);
-  AssembledSteps assembled{std::move(whole)};
+  AssembledSteps assembled{number_beside(std::move(whole), ordered.drafts)};
   assembled.lacks_replicas = placed.lacks_replicas;
   assembled.activities = set_clocks(std::move(placed.trace.activities), clocks, numbers);
   TimedDrafts timed =

@@ -2,6 +2,7 @@
 #include "traces/measured/chrome_processes.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -54,6 +55,12 @@ ProcessRanks rank_by_places(const ChromeEvents& events, const std::set<std::stri
   return ranks;
 }
 
+/// The number of a rank that is nothing but that.
+std::optional<std::int32_t> parse_rank(const std::string& text) {
+  const std::optional<std::int32_t> number = parse_number<std::int32_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
 /// The numbers that pids name ("rank 3", "GPU0"), or else those that they are.
 ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
   ProcessRanks ranks;
@@ -62,7 +69,7 @@ ProcessRanks rank_by_pids(const std::set<std::string>& pids) {
       ranks[pid] = {found->number, found->is_rank, found->is_device};
   if (ranks.size() == pids.size() && have_distinct_ranks(ranks)) return ranks;
   ranks.clear();
-  for (const std::string& pid : pids) ranks[pid] = {parse_number<std::int32_t>(pid)};
+  for (const std::string& pid : pids) ranks[pid] = {parse_rank(pid)};
   return ranks;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,12 +58,14 @@ AssembledSteps separate_incomplete_steps(AssembledSteps read) {
 
 AssembledSteps separate_partial_steps(AssembledSteps read) {
   std::map<std::int64_t, std::size_t> replicas;
-  for (const MeasuredStep& step : read.steps) ++replicas[step.number];
-  std::size_t all = 0;
-  for (const auto& [_, count] : replicas) all = std::max(all, count);
+  std::set<std::int32_t> all;
+  for (const MeasuredStep& step : read.steps) {
+    ++replicas[step.number];
+    all.insert(step.replica);
+  }
   std::vector<std::int64_t> partial;
   for (const auto& [number, count] : replicas)
-    if (count < all) partial.push_back(number);
+    if (count < all.size()) partial.push_back(number);
   if (partial.empty()) return read;
   if (2 * partial.size() > replicas.size()) {
     read.remarks.notes.push_back(fmt::format(

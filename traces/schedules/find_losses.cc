@@ -53,6 +53,15 @@ bool have_equal_recomputes(const Schedule& a, const Schedule& b) {
   return true;
 }
 
+bool have_equal_sizes(const Schedule& a, const Schedule& b) {
+  return a.shape.ranks == b.shape.ranks && a.shape.microbatches == b.shape.microbatches &&
+         a.shape.slices == b.shape.slices;
+}
+
+/// Every schedule has a shape and a placement. Readers that derive them from the ops find others
+/// where ops are missing or on wrong ranks, and what was not legal would be.
+bool always(const Schedule&) { return true; }
+
 /// A part of a schedule that a format may have no words for.
 struct Part {
   const char* loss;
@@ -61,6 +70,12 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
+    {"the ranks, micro-batches and slices that have no ops, so it has only the others", always,
+     have_equal_sizes},
+    {"the ranks that its stages should be on, so they are on those that run them", always,
+     [](const Schedule& a, const Schedule& b) { return a.rank_of_stage == b.rank_of_stage; }},
+    {"that its backwards are missing, so it has only forwards", always,
+     [](const Schedule& a, const Schedule& b) { return a.forward_only == b.forward_only; }},
     {"the weights that ops read, so every op of a step reads the same",
      [](const Schedule& schedule) { return !schedule.weights.empty(); },
      [](const Schedule& a, const Schedule& b) { return a.weights == b.weights; }},
@@ -109,11 +124,6 @@ std::vector<std::string> find_losses(const Schedule& written, const Schedule& re
   for (const Part& part : kParts)
     if (part.is_in(written) && !part.are_equal(written, read_back)) losses.emplace_back(part.loss);
   return losses;
-}
-
-bool has_more_than_order(const Schedule& schedule) {
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [&](const Part& part) { return part.is_in(schedule); });
 }
 
 }  // namespace bubblescope::traces

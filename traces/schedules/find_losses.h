@@ -13,7 +13,4 @@ namespace bubblescope::traces {
 /// same". Names are no loss, as a file has its own.
 std::vector<std::string> find_losses(const Schedule& written, const Schedule& read_back);
 
-/// Whether a schedule has anything beyond the order of its ops, which every format holds.
-bool has_more_than_order(const Schedule& schedule);
-
 }  // namespace bubblescope::traces

@@ -64,6 +64,20 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
        "'llama3.1-70b'?"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --data_parallel_shard_degree 8", 2,
        "here it is '--dp', or '--shard-size' beside data_parallel_replicate_degree"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --expert_parallel_size 8", 2,
+       "no flag is called '--expert_parallel_size'; here it is '--ep'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --lora-rank 8 --fsdp_size 8", 2,
+       "'--lora-rank' (adapters (LoRA) and frozen weights are not modelled), '--fsdp_size' (here "
+       "it is '--dp'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime llama-factory", 2,
+       "no runtime is called 'llama-factory'; plain PyTorch is closest to 'fsdp'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime gpt-neox", 2,
+       "no runtime is called 'gpt-neox'; GPT-NeoX runs DeepSpeed, which is 'deepspeed'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu a10g", 2,
+       "no gpu is called 'a10g'; did you mean 'a100'? ('bubblescope list gpus' shows them all; any "
+       "other is a .json file with 'like', one of these, and its own rates)"},
+      {"simulate 1f1b --pp 1 -m 8 --model mpt-7b", 2,
+       "('bubblescope list models' shows them all; any other is a config.json)"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };

@@ -18,14 +18,17 @@ struct FrameworkFlag {
 constexpr const char* kOfModel =
     "the model sets it: give '--model' a name or a config.json (Hugging Face)";
 constexpr const char* kOfHost = "optimizers on the host are not modelled";
+constexpr const char* kOfAdapters = "adapters (LoRA) and frozen weights are not modelled";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's.
-constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 48> kFrameworkFlags{{
     {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
+    {"cp-comm-type", "--cp",
+     "here ranks of '--cp' pass keys and values on; all-to-alls (Ulysses) are not modelled"},
     {"cpu-offload", "--model", kOfHost},
     {"cuda-graph-impl", "--assume", "here it is '--assume iteration_graphs=1'"},
     {"data-parallel-replicate-degree", "--dp",
@@ -38,15 +41,23 @@ constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
      "here it is '--shard-size' beside data_parallel_replicate_degree"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
+    {"expert-parallel-size", "--ep", "here it is '--ep'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
+    {"fp8-recipe", "--precision", "here '--precision fp8' stands for all recipes of 8 bits"},
+    {"fsdp-size", "--dp", "here it is '--dp', or '--shard-size' where there are more data ranks"},
     {"gpus", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
+    {"load-in-4bit", "--model", kOfAdapters},
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
+    {"lora-r", "--model", kOfAdapters},
+    {"lora-rank", "--model", kOfAdapters},
     {"main-grads-dtype", "--gradients", "here it is '--gradients'"},
     {"moe-enable-deepep", "--assume", "here it is '--assume dispatch_once=1'"},
     {"moe-router-topk", "--model", kOfModel},
+    {"moe-token-dispatcher-type", "--assume",
+     "here '--assume dispatch_once=0' is NCCL's all-to-all and '--assume dispatch_once=1' DeepEP"},
     {"mtp-num-layers", "--model", kOfModel},
     {"no-gradient-accumulation-fusion", "--accumulation-bytes",
      "here '--accumulation-bytes 12' is a step without it"},
@@ -59,10 +70,12 @@ constexpr std::array<FrameworkFlag, 38> kFrameworkFlags{{
      "here '--vpp' says how many chunks a rank has"},
     {"offload-optimizer", "--model", kOfHost},
     {"optimizer-cpu-offload", "--model", kOfHost},
+    {"peft", "--model", kOfAdapters},
     {"pipeline-parallel-schedule", "--schedules", "here it is '--schedules'"},
     {"pipeline-parallel-schedule", "--pp", "here it is the schedule, the first word"},
     {"recompute-activations", "--recompute", "here it is '--recompute selective'"},
     {"recompute-modules", "--recompute", "here '--recompute modules' chooses them"},
+    {"reshard-after-forward", "--zero", "here '--zero 3' is with it and '--zero 2' without it"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
     {"world-size", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
@@ -112,8 +125,13 @@ std::string explain_framework(std::string_view name) {
            "describe in a file";
   if (name == "nanotron" || name == "picotron")
     return "; eager PyTorch with tensor ranks or pipelines is closest to 'fsdp' with '--zero 1'";
-  constexpr std::array<std::string_view, 7> kPlainPyTorch{
-      "accelerate", "ddp", "hf", "huggingface", "lightning", "pytorch", "transformers"};
+  if (name == "gpt-neox") return "; GPT-NeoX runs DeepSpeed, which is 'deepspeed'";
+  if (name == "primus") return "; Primus runs Megatron-LM or torchtitan, which are runtimes";
+  if (name == "jax" || name == "levanter" || name == "maxtext")
+    return "; compiled kernels and sharded weights are closest to 'torchtitan'";
+  constexpr std::array<std::string_view, 11> kPlainPyTorch{
+      "accelerate",    "axolotl", "ddp",       "hf",           "huggingface", "lightning",
+      "llama-factory", "pytorch", "torchtune", "transformers", "trl"};
   if (std::find(kPlainPyTorch.begin(), kPlainPyTorch.end(), name) == kPlainPyTorch.end()) return {};
   return "; plain PyTorch is closest to 'fsdp', with '--zero 0' where every device has all weights";
 }

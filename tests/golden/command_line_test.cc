@@ -78,6 +78,9 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
        "other is a .json file with 'like', one of these, and its own rates)"},
       {"simulate 1f1b --pp 1 -m 8 --model mpt-7b", 2,
        "('bubblescope list models' shows them all; any other is a config.json)"},
+      {"simulate 1f1b --pp 4 -m 8 --fsdp=full_shard", 2,
+       "bubblescope: --fsdp is true or false, not 'full_shard' ('bubblescope simulate --help'"},
+      {"simulate 1f1b --pp 4 -m 8 --noise-seed=x", 2, "--noise-seed is a number, not 'x'"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };

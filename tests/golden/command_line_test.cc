@@ -81,6 +81,23 @@ TEST(CommandLine, ExplainsFlagsOfFrameworks) {
       {"simulate 1f1b --pp 4 -m 8 --json", 2, "here it is '--format json'"},
       {"simulate 1f1b --pp 4 -m 8 --fwd 10 --bwd 20", 2,
        "no flag is called '--fwd' (here it is '--f'), '--bwd' (here it is '--b')"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --expert_parallel_size 8", 2,
+       "no flag is called '--expert_parallel_size'; here it is '--ep'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --lora-rank 8 --fsdp_size 8", 2,
+       "'--lora-rank' (adapters (LoRA) and frozen weights are not modelled), '--fsdp_size' (here "
+       "it is '--dp'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime llama-factory", 2,
+       "no runtime is called 'llama-factory'; plain PyTorch is closest to 'fsdp'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime gpt-neox", 2,
+       "no runtime is called 'gpt-neox'; GPT-NeoX runs DeepSpeed, which is 'deepspeed'"},
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu a10g", 2,
+       "no gpu is called 'a10g'; did you mean 'a100'? ('bubblescope list gpus' shows them all; any "
+       "other is a .json file with 'like', one of these, and its own rates)"},
+      {"simulate 1f1b --pp 1 -m 8 --model mpt-7b", 2,
+       "('bubblescope list models' shows them all; any other is a config.json)"},
+      {"simulate 1f1b --pp 4 -m 8 --fsdp=full_shard", 2,
+       "bubblescope: --fsdp is true or false, not 'full_shard' ('bubblescope simulate --help'"},
+      {"simulate 1f1b --pp 4 -m 8 --noise-seed=x", 2, "--noise-seed is a number, not 'x'"},
       {"check 1f1b --pp 4 -m 8 --fp8", 2,
        "no flag is called '--fp8' ('bubblescope check --help' shows"},
   };

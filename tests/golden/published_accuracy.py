@@ -18,6 +18,7 @@ import published_megatron
 import published_networks
 import published_peers
 import published_ranking
+import published_runs
 import published_steps
 from published_source import Program, Source
 from published_zero_bubble import ZeroBubble, zero_bubble_phases
@@ -257,6 +258,7 @@ def left_out_steps(binary, folder, schedule_pairs):
     runs = published_fit.find_some_runs(folder)
     results = published_fit.fit_all(binary, runs, known)
     shipped = published_steps.predict_all(binary, runs)
+    held_out = [run for run in published_runs.held_out_runs() if 'bytes' in run]
     return (
         '\n## Steps inside their intervals\n\nOf each source, the runs whose measured step lies inside the interval that all '
         'other sources give: neither the\nconstants of the model nor the errors of the interval come from the source. How '
@@ -266,7 +268,7 @@ def left_out_steps(binary, folder, schedule_pairs):
         + published_ranking.section(
             [dict(run, predicted=run['seconds'] * (1 + run['error'])) for run in results], schedule_pairs
         )
-        + published_steps.memory_section(shipped)
+        + published_steps.memory_section(shipped + published_steps.predict_all(binary, held_out))
         + published_peers.section(shipped, results)
     )
 

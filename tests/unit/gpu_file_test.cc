@@ -48,6 +48,26 @@ TEST(GpuFiles, ChangeWhatTheySayOfAPreset) {
   EXPECT_EQ(gpu.inside.latency, preset.inside.latency);
 }
 
+// GEMMs of an H100 sustain 640 of 794.5 TFLOP/s that are reached, of a peak of 989. Half the peak
+// halves all three; 600 reached sustain 600 / 794.5 of the 640, whatever the peak; a file that
+// states neither changes no rate.
+TEST(GpuFiles, KeepTheSharesOfRatesThatTheyLeaveOut) {
+  const Gpu& preset = Registry<GpuDef>::instance().find("h100")->gpu;
+  const Gpu half = traces::parse_gpu(R"({"like": "h100", "peak_teraflops": 494.5})", "gpu.json");
+  EXPECT_DOUBLE_EQ(half.reachable_flops, preset.reachable_flops / 2);
+  EXPECT_DOUBLE_EQ(half.sustained_flops(), preset.sustained_flops() / 2);
+  for (const char* text :
+       {R"({"like": "h100", "reachable_teraflops": 600})",
+        R"({"like": "h100", "peak_teraflops": 756, "reachable_teraflops": 600})"}) {
+    const Gpu slower = traces::parse_gpu(text, "gpu.json");
+    EXPECT_DOUBLE_EQ(slower.reachable_flops, 600e12) << text;
+    EXPECT_DOUBLE_EQ(slower.sustained_flops(), preset.sustained_flops() * 600 / 794.5) << text;
+  }
+  const Gpu same = traces::parse_gpu(R"({"like": "h100", "memory": "64GiB"})", "gpu.json");
+  EXPECT_EQ(same.sustained_flops(), preset.sustained_flops());
+  EXPECT_EQ(same.reachable_flops, preset.reachable_flops);
+}
+
 TEST(GpuFiles, StandAloneWhereTheySayEverything) {
   const Gpu gpu =
       traces::parse_gpu(R"({"peak_teraflops": 100, "reachable_teraflops": 80, "memory": "16GiB",

@@ -105,8 +105,18 @@ std::vector<std::string> names_of_flags(const std::vector<std::string>& words) {
   return names;
 }
 
-/// The library's message about a flag that is given twice or lacks its value, in plain words.
-std::string reword(const std::string& message) {
+/// The library's message about a flag that is given twice, lacks its value or has one that cannot
+/// be read, in plain words. `is_switch` says whether a flag of that name has no other values than
+/// true and false.
+template <class IsSwitch>
+std::string reword(const std::string& message, const IsSwitch& is_switch) {
+  constexpr std::string_view kUnreadable = "Could not convert: ";
+  const std::size_t sign = message.find(" = ");
+  if (message.starts_with(kUnreadable) && sign != message.npos) {
+    const std::string name = message.substr(kUnreadable.size(), sign - kUnreadable.size());
+    const char* const values = is_switch(name) ? " is true or false, not '" : " is a number, not '";
+    return name + values + message.substr(sign + 3) + "'";
+  }
   if (const std::size_t at = message.find(": At Most 1 required"); at != message.npos)
     return message.substr(0, at) + " is given more than once; give it once";
   if (const std::size_t at = message.find(": 1 required "); at != message.npos)
@@ -335,8 +345,12 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
     const auto is_same = [this](std::string_view one, std::string_view other) {
       return find(one) != nullptr && find(one) == find(other);
     };
-    throw Error(reword(with_given_name(message, words, is_same)) + " ('" + app.get_name() +
-                " --help' explains)");
+    const auto is_switch = [this](std::string_view name) {
+      const CommandFlag* const flag = find(name);
+      return flag != nullptr && flag->takes_none_;
+    };
+    throw Error(reword(with_given_name(message, words, is_same), is_switch) + " ('" +
+                app.get_name() + " --help' explains)");
   }
   refuse_unknown_flag();
   return true;

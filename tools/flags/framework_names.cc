@@ -21,9 +21,10 @@ constexpr const char* kOfFiles =
     "here '--save FILE' writes the step, and '--format json' prints the report";
 constexpr const char* kOfPicture = "here '--svg FILE' draws it";
 constexpr const char* kOfHost = "optimizers on the host are not modelled";
+constexpr const char* kOfAdapters = "adapters (LoRA) and frozen weights are not modelled";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's; and words that many programs have for what is a flag here.
-constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 63> kFrameworkFlags{{
     {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
@@ -32,6 +33,8 @@ constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
     {"bwd", "--b", "here it is '--b'"},
     {"checkpoint-activations", "--recompute", "here it is '--recompute full'"},
     {"compile", "--runtime", "here '--runtime torchtitan' has compiled kernels"},
+    {"cp-comm-type", "--cp",
+     "here ranks of '--cp' pass keys and values on; all-to-alls (Ulysses) are not modelled"},
     {"cpu-offload", "--model", kOfHost},
     {"csv", "--format", "here '--format' says how the result is printed"},
     {"cuda-graph-impl", "--assume", "here it is '--assume iteration_graphs=1'"},
@@ -45,19 +48,27 @@ constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
      "here it is '--shard-size' beside data_parallel_replicate_degree"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
+    {"expert-parallel-size", "--ep", "here it is '--ep'"},
     {"forward", "--f", "here it is '--f'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
+    {"fp8-recipe", "--precision", "here '--precision fp8' stands for all recipes of 8 bits"},
+    {"fsdp-size", "--dp", "here it is '--dp', or '--shard-size' where there are more data ranks"},
     {"fwd", "--f", "here it is '--f'"},
     {"gpus", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
     {"json", "--format", "here it is '--format json'"},
     {"latency", "--p2p", "here it is '--p2p'"},
+    {"load-in-4bit", "--model", kOfAdapters},
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
+    {"lora-r", "--model", kOfAdapters},
+    {"lora-rank", "--model", kOfAdapters},
     {"main-grads-dtype", "--gradients", "here it is '--gradients'"},
     {"moe-enable-deepep", "--assume", "here it is '--assume dispatch_once=1'"},
     {"moe-router-topk", "--model", kOfModel},
+    {"moe-token-dispatcher-type", "--assume",
+     "here '--assume dispatch_once=0' is NCCL's all-to-all and '--assume dispatch_once=1' DeepEP"},
     {"mtp-num-layers", "--model", kOfModel},
     {"no-gradient-accumulation-fusion", "--accumulation-bytes",
      "here '--accumulation-bytes 12' is a step without it"},
@@ -73,6 +84,7 @@ constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
     {"offload-optimizer", "--model", kOfHost},
     {"optimizer-cpu-offload", "--model", kOfHost},
     {"output", "--save", kOfFiles},
+    {"peft", "--model", kOfAdapters},
     {"pipeline-parallel-schedule", "--schedules", "here it is '--schedules'"},
     {"pipeline-parallel-schedule", "--pp", "here it is the schedule, the first word"},
     {"plot", "--svg", kOfPicture},
@@ -80,6 +92,7 @@ constexpr std::array<FrameworkFlag, 53> kFrameworkFlags{{
     {"ranks", "--pp", "here it is '--pp'"},
     {"recompute-activations", "--recompute", "here it is '--recompute selective'"},
     {"recompute-modules", "--recompute", "here '--recompute modules' chooses them"},
+    {"reshard-after-forward", "--zero", "here '--zero 3' is with it and '--zero 2' without it"},
     {"stages", "--pp", "here it is '--pp'"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
@@ -130,8 +143,13 @@ std::string explain_framework(std::string_view name) {
            "describe in a file";
   if (name == "nanotron" || name == "picotron")
     return "; eager PyTorch with tensor ranks or pipelines is closest to 'fsdp' with '--zero 1'";
-  constexpr std::array<std::string_view, 7> kPlainPyTorch{
-      "accelerate", "ddp", "hf", "huggingface", "lightning", "pytorch", "transformers"};
+  if (name == "gpt-neox") return "; GPT-NeoX runs DeepSpeed, which is 'deepspeed'";
+  if (name == "primus") return "; Primus runs Megatron-LM or torchtitan, which are runtimes";
+  if (name == "jax" || name == "levanter" || name == "maxtext")
+    return "; compiled kernels and sharded weights are closest to 'torchtitan'";
+  constexpr std::array<std::string_view, 11> kPlainPyTorch{
+      "accelerate",    "axolotl", "ddp",       "hf",           "huggingface", "lightning",
+      "llama-factory", "pytorch", "torchtune", "transformers", "trl"};
   if (std::find(kPlainPyTorch.begin(), kPlainPyTorch.end(), name) == kPlainPyTorch.end()) return {};
   return "; plain PyTorch is closest to 'fsdp', with '--zero 0' where every device has all weights";
 }

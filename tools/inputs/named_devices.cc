@@ -23,13 +23,15 @@ namespace bubblescope::tools {
 
 namespace {
 
+/// Finds a preset; errors end with `others`, how to give what is none.
 template <class Def>
-Def find_known(const std::string& name, const char* what, std::string hint = {}) {
+Def find_known(const std::string& name, const char* what, const char* others,
+               std::string hint = {}) {
   const auto& registry = Registry<Def>::instance();
   if (const Def* def = registry.find(name)) return *def;
   if (hint.empty()) hint = suggestion(nearest_names(name, registry));
-  throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all)",
-                          what, name, hint));
+  throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all{3})",
+                          what, name, hint, others));
 }
 
 /// Whether a name is that of a file: it is not a preset (whose Hugging Face id looks like a path),
@@ -65,7 +67,8 @@ std::string set_gpu(ModelOnDevices& on, const std::string& name) {
     if (!on.gpu.kernels.gemms.empty()) on.replaced.push_back("--gpu " + name + " (its GEMMs)");
     return name;
   }
-  const GpuDef def = find_known<GpuDef>(name, "gpu");
+  const GpuDef def = find_known<GpuDef>(
+      name, "gpu", "; any other is a .json file with 'like', one of these, and its own rates");
   on.gpu = def.gpu;
   for (const std::string& source : def.sources) on.sources.push_back(def.name + ": " + source);
   return def.name;
@@ -101,7 +104,7 @@ void set_model(ModelOnDevices& on, const std::string& name) {
     on.sources.push_back(name);
     return;
   }
-  const ModelDef def = find_known<ModelDef>(name, "model");
+  const ModelDef def = find_known<ModelDef>(name, "model", "; any other is a config.json");
   on.model = def.model;
   on.sources.push_back(def.name + ": " + def.source);
 }
@@ -126,7 +129,7 @@ std::string set_gpus(ModelOnDevices& on, const std::string& list) {
 }
 
 RuntimeDef find_runtime(const std::string& name) {
-  return find_known<RuntimeDef>(name, "runtime", explain_framework(name));
+  return find_known<RuntimeDef>(name, "runtime", "", explain_framework(name));
 }
 
 }  // namespace bubblescope::tools

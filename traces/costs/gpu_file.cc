@@ -1,6 +1,8 @@
 // Reads a device. Values that the file does not give come from a preset.
 #include "traces/costs/gpu_file.h"
 
+#include <optional>
+
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/model/fit_gemm_rate.h"
@@ -49,6 +51,21 @@ void set_gemms(Gpu& gpu, const JsonNode& list) {
   gpu.kernels.half_size = fitted.half_size;
 }
 
+/// Sets the rates of large GEMMs. One that the file leaves out keeps its share of the next higher
+/// one, as in the preset, so that a slower device is slower in every rate.
+void set_rates(Gpu& gpu, const std::optional<JsonNode>& peak,
+               const std::optional<JsonNode>& reached) {
+  if (!peak && !reached) return;
+  const double reached_share = gpu.reachable_flops / gpu.peak_flops;
+  const double sustained_share = gpu.kernels.sustained_flops / gpu.reachable_flops;
+  if (peak) {
+    gpu.peak_flops = peak->positive_number() * 1e12;
+    gpu.reachable_flops = reached_share * gpu.peak_flops;
+  }
+  if (reached) gpu.reachable_flops = reached->positive_number() * 1e12;
+  gpu.kernels.sustained_flops = sustained_share * gpu.reachable_flops;
+}
+
 /// A bare number is of bytes, which is not what "memory": 80 means.
 Bytes device_memory_of(const JsonNode& node) {
   constexpr Bytes kMinMemory = Bytes{1} << 20;
@@ -74,9 +91,7 @@ Gpu parse_gpu(std::string_view text, const std::string& file) {
   const auto given = [&](const char* key) -> std::optional<JsonNode> {
     return like ? node.find(key) : node.at(key);
   };
-  if (const auto peak = given("peak_teraflops")) gpu.peak_flops = peak->positive_number() * 1e12;
-  if (const auto reached = given("reachable_teraflops"))
-    gpu.reachable_flops = reached->positive_number() * 1e12;
+  set_rates(gpu, given("peak_teraflops"), given("reachable_teraflops"));
   if (const auto memory = given("memory")) gpu.memory = device_memory_of(*memory);
   if (const auto rate = given("memory_gigabytes_per_second"))
     gpu.memory_bytes_per_second = rate->positive_number() * 1e9;

@@ -10,7 +10,7 @@ namespace {
 std::function<void(const std::string&)> naming_errors(
     const std::string& name, const std::function<void(const std::string&)>& read) {
   return [name, read](const std::string& text) {
-    name_errors(name.substr(name.rfind(',') + 1), [&] { read(text); });
+    name_errors(name.substr(0, name.find(',')), [&] { read(text); });
   };
 }
 

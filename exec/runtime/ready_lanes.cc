@@ -7,6 +7,25 @@
 
 namespace bubblescope::exec {
 
+namespace {
+
+/// The units of a lane that wait for each of its units.
+ReadyQueue::Followers find_followers(const Program& program, const std::vector<ReadyUnit>& units,
+                                     const std::vector<std::size_t>& place_of) {
+  ReadyQueue::Followers followers(units.size());
+  for (std::size_t place = 0; place < units.size(); ++place)
+    for (InstructionId id = units[place].first;; id = units[place].last) {
+      for (const InstructionId dependency : program.dependencies_of(id))
+        if (program.instructions[dependency].lane == program.instructions[id].lane &&
+            place_of[dependency] != place)
+          followers[place_of[dependency]].push_back(static_cast<std::uint32_t>(place));
+      if (id == units[place].last) break;
+    }
+  return followers;
+}
+
+}  // namespace
+
 ReadyLanes::ReadyLanes(const std::optional<ReadyPolicy>& policy, const Program& program)
     : program_(program) {
   if (!policy) return;
@@ -15,7 +34,9 @@ ReadyLanes::ReadyLanes(const std::optional<ReadyPolicy>& policy, const Program& 
   for (std::vector<ReadyUnit>& units : list_ready_units(program, policy->rules)) {
     for (std::size_t place = 0; place < units.size(); ++place)
       place_of_[units[place].first] = place_of_[units[place].last] = place;
-    queues_.emplace_back(std::move(units), policy->rules.priority);
+    ReadyQueue::Followers followers;
+    if (tie_wait_ > 0) followers = find_followers(program, units, place_of_);
+    queues_.emplace_back(std::move(units), policy->rules.priority, std::move(followers));
   }
   ready_ops_ = std::make_unique<ReadyOps[]>(queues_.size());
 }

@@ -6,11 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "sim/engine/ready_choices.h"
 #include "sim/engine/ready_units.h"
 #include "sim/ir/units.h"
 
@@ -34,8 +35,13 @@ class ReadyQueue {
     Nanos time = 0;  ///< when it can start: in the future if a message is still on its way
   };
 
-  /// The units are in the order of the rank.
-  ReadyQueue(std::vector<ReadyUnit> units, const std::vector<std::int64_t>& priority);
+  /// [place]: the places of the units that wait for an op of this one, once for each that they wait
+  /// for.
+  using Followers = std::vector<std::vector<std::uint32_t>>;
+
+  /// The units are in the order of the rank. Only prefers_another() needs `followers`.
+  ReadyQueue(std::vector<ReadyUnit> units, const std::vector<std::int64_t>& priority,
+             Followers followers = {});
 
   /// Returns to the start of the order.
   void rewind();
@@ -44,33 +50,38 @@ class ReadyQueue {
   void add_ready_op(std::size_t place, Nanos time);
 
   /// The unit that the rank prefers among those that can start first. `free` is when the rank has
-  /// nothing else to do. Returns nullopt if no unit that it may run is ready.
-  std::optional<Choice> find(Nanos free) const;
+  /// nothing else to do, and never lies before an earlier one. Returns nullopt if no unit that it
+  /// may run is ready.
+  std::optional<Choice> find(Nanos free);
 
   /// Whether the rank may run a unit that it prefers to this one, and that is not ready but may
-  /// become so while the rank waits.
-  bool prefers_another(std::size_t place,
-                       const std::function<bool(const ReadyUnit& unit)>& may_come) const;
+  /// become so while the rank waits, because it waits for no unit that the rank has not taken.
+  bool prefers_another(std::size_t place) const;
 
   ReadyUnit take(std::size_t place);
 
  private:
   struct State {
-    int missing_ops = 0;  ///< whose inputs are not there
+    int missing_ops = 0;            ///< whose inputs are not there
+    std::uint32_t missing_own = 0;  ///< units of this rank that it waits for
     Nanos ready = 0;
+    bool has_arrived = false;  ///< it was ready when the rank chose
     bool is_taken = false;
   };
 
   bool may_run(std::size_t place) const;
+  void add_choice(std::size_t place);
 
   std::vector<ReadyUnit> units_;
-  std::vector<std::size_t> preferred_;   ///< all places, the best first
-  std::vector<std::size_t> preference_;  ///< [place]: its index in preferred_
+  Followers followers_;
   MemoryBound untouched_;
-  std::vector<State> states_;      ///< [place]
-  std::set<std::size_t> ready_;    ///< indices in preferred_
-  std::size_t first_waiting_ = 0;  ///< index in preferred_: all before it are ready or taken
-  std::size_t first_left_ = 0;     ///< the lowest place that was not taken
+  ReadyChoices none_;          ///< the choices of a rank for which nothing is ready
+  std::vector<State> states_;  ///< [place]
+  ReadyChoices arrived_;       ///< ready when the rank last chose
+  ReadyChoices awaited_;       ///< not ready, but may become so while the rank waits
+  std::set<std::pair<Nanos, std::uint32_t>>
+      coming_;                  ///< time and preference of all other ready units
+  std::size_t first_left_ = 0;  ///< the lowest place that was not taken
   MemoryBound memory_;
 };
 

@@ -134,7 +134,6 @@ bool StepRun::await_polling(InstructionId id) {
 std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
   WakeSignal& signal = wake_signals_[lane];
   const Nanos tie_wait = ready_.tie_wait();
-  const auto may_come = [this](const ReadyUnit& unit) { return !awaits_own_rank(unit); };
   const PollBackoff backoff;
   while (true) {
     const std::uint32_t seen = signal.count();
@@ -146,7 +145,7 @@ std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
     const Nanos free = tie_wait > 0 ? lane_end_[lane] : std::max(lane_end_[lane], now);
     const std::optional<ReadyQueue::Choice> choice = queue.find(free);
     Nanos begin = choice ? choice->time : 0;
-    if (choice && tie_wait > 0 && queue.prefers_another(choice->place, may_come)) begin += tie_wait;
+    if (choice && tie_wait > 0 && queue.prefers_another(choice->place)) begin += tie_wait;
     if (choice && begin <= now) {
       lane_end_[lane] = choice->time;  // a pair waits for the inputs of both of its ops
       return queue.take(choice->place);
@@ -159,16 +158,6 @@ std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
     else
       signal.wait(seen);
   }
-}
-
-/// Whether the unit waits for an op that its own rank has not run.
-bool StepRun::awaits_own_rank(const ReadyUnit& unit) const {
-  for (const InstructionId id : {unit.first, unit.last})
-    for (const InstructionId dependency : program_.dependencies_of(id))
-      if (program_.instructions[dependency].lane == program_.instructions[id].lane &&
-          !precedes_anyway(dependency, id) && state_[dependency] != kEnded)
-        return true;
-  return false;
 }
 
 /// When the last dependency ended that does not precede the instruction anyway.

@@ -81,7 +81,6 @@ class StepRun {
   }
   void find_dependents();
   bool precedes_anyway(InstructionId dependency, InstructionId id) const;
-  bool awaits_own_rank(const ReadyUnit& unit) const;
   bool await(InstructionId id);
   bool await_polling(InstructionId id);
   Nanos find_inputs_time(InstructionId id) const;

@@ -27,6 +27,12 @@ class ReadyChoices {
   void add(std::uint32_t place) { set(place, preference_[place]); }
   void remove(std::uint32_t place) { set(place, kNone); }
 
+  /// The index of a place among all, the preferred ones first; and the reverse.
+  std::uint32_t preference_of(std::uint32_t place) const { return preference_[place]; }
+  std::uint32_t place_of(std::uint32_t preference) const {
+    return place_of_preference_[preference];
+  }
+
   /// The place of the ready unit that the rank prefers among those that the bound allows.
   std::optional<std::uint32_t> find(const MemoryBound& memory) const;
 

@@ -34,7 +34,15 @@ OpParts make_series(OpParts op) {
 
 OpParts divide_parts(OpParts op, std::int32_t slices, std::int32_t slice) {
   for (OpPart& part : op.parts)
-    for (Nanos& time : part.times) time = part_of(time, slices, slice);
+    part.times.resize(static_cast<std::size_t>(op.layers), part.times.front());
+  Nanos whole = 0;
+  Nanos share = 0;
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(op.layers); ++layer)
+    for (OpPart& part : op.parts) {
+      whole += part.times[layer];
+      part.times[layer] = part_of(whole, slices, slice) - share;
+      share += part.times[layer];
+    }
   return op;
 }
 

@@ -80,7 +80,8 @@ std::vector<std::size_t> find_last_parts(const OpParts& op);
 /// Returns the same parts, of which each one waits for the one before it.
 OpParts make_series(OpParts op);
 
-/// The share of one slice in all parts.
+/// The share of one slice in all parts. Each is rounded where it ends, so that parts in series take
+/// the slice's share of the whole.
 OpParts divide_parts(OpParts op, std::int32_t slices, std::int32_t slice);
 
 /// How many times longer a part takes while another lane of its rank is busy: [lane][other lane],

@@ -173,7 +173,24 @@ TEST(CommandLine, SaysHowOftenAFlagIsGivenAndWhichNumbersItTakes) {
       {"compare 1f1b --svg --pp 4 -m 8", 2, "--svg needs a value"},
       {"simulate 1f1b --pp 4 -m 8 --fsdp=", 2, "--fsdp takes no value"},
       {"plan --pp 4 -m 8 --schedules 1f1b --top -1", 2, "--top: '-1' is below 0"},
+      {"plan --pp 4 -m 8 --schedules 1f1b --top 0", 2, "--top 0 shows no plan; give 1 or more"},
       {"simulate 1f1b --pp 4 -m 8 --jitter 5% --noise-seed -1", 2, "'-1' is below 0"},
+  };
+  for (const Case& test : cases) expect_outcome(test);
+}
+
+TEST(CommandLine, NamesFlagsAsTheyWereGiven) {
+  const Case cases[] = {
+      {"simulate 1f1b --pp x -m 8", 2, "bubblescope: --pp: 'x' is not"},
+      {"simulate 1f1b --pp 4 -m x", 2, "bubblescope: -m: 'x' is not"},
+      {"plan --pp 4.5 -m 8", 2, "bubblescope: --pp: '4.5' is not"},
+      {"plan --pipeline-model-parallel-size 4.5 -m 8", 2,
+       "bubblescope: --pipeline-model-parallel-size: '4.5' is not"},
+      {"plan --pp 4 -m 8.5", 2, "bubblescope: -m: '8.5' is not"},
+      {"plan --pp 4 -m8.5", 2, "bubblescope: -m: '8.5' is not"},
+      {"plan --pp 4 --microbatches=8.5", 2, "bubblescope: --microbatches: '8.5' is not"},
+      {"simulate 1f1b --pp 4 -m 8 --model llama3-8b --recompute x", 2,
+       "bubblescope: --recompute: 'x' is not"},
   };
   for (const Case& test : cases) expect_outcome(test);
 }

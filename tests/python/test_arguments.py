@@ -76,6 +76,12 @@ class Values(unittest.TestCase):
         self.refuse("^costs: /stages/1: lacks", bs.simulate, "1f1b", pp=2, m=2,
                     costs={"format": "bubblescope-costs/1", "stages": [{"forward": 1, "backward": 1}, {"forward": 1}]})
 
+    def test_errors_have_the_keyword_that_was_given(self):
+        self.refuse(r"^pp: '4\.5' is not a list", bs.plan, pp=[4.5], m=8)
+        self.refuse(r"^m: '8\.5' is not a list", bs.plan, pp=4, m=[4, 8.5])
+        self.refuse(r"^pp: '4\.5' is not a whole number", bs.schedule, "1f1b", pp=4.5, m=8)
+        self.refuse("^top 0 shows no plan", bs.plan, pp=4, m=8, schedules="1f1b", top=0)
+
     def test_keys_may_have_underscores(self):
         network = {"bytes": "64MiB", "link": 3600, "per_node": 2, "nic": 400}
         text = "bytes=64MiB,link=3600,per-node=2,nic=400"

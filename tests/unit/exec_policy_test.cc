@@ -1,5 +1,5 @@
-// Ranks that choose among ready ops on real threads: the rules of their queue, the order that the
-// simulator predicts, and what is trained.
+// Ranks that choose among ready ops on real threads: the order that the simulator predicts, and
+// what is trained.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "exec/runtime/execute.h"
-#include "exec/runtime/ready_queue.h"
 #include "exec/runtime/timed_work.h"
 #include "sim/engine/ready_run.h"
 #include "sim/engine/simulate.h"
@@ -30,73 +29,6 @@ using Orders = std::vector<std::vector<InstructionId>>;
 
 constexpr ReadyPriority kPriorities[] = {ReadyPriority::kOrder, ReadyPriority::kBackward,
                                          ReadyPriority::kPath};
-
-exec::ReadyQueue queue_of(const std::vector<MemoryStep>& memory,
-                          const std::vector<std::int64_t>& priority) {
-  std::vector<ReadyUnit> units;
-  for (const MemoryStep& step : memory) {
-    const auto id = static_cast<InstructionId>(units.size());
-    units.push_back({id, id, step, false});
-  }
-  return {units, priority};
-}
-
-/// Takes everything, all of which is ready.
-std::vector<InstructionId> take_all(exec::ReadyQueue queue, std::size_t size) {
-  for (std::size_t place = 0; place < size; ++place) queue.add_ready_op(place, 0);
-  std::vector<InstructionId> ran;
-  while (const auto choice = queue.find(5)) {
-    EXPECT_EQ(choice->time, 5);
-    ran.push_back(queue.take(choice->place).first);
-  }
-  return ran;
-}
-
-TEST(ReadyQueue, PrefersByPriorityAndThenByPlace) {
-  EXPECT_EQ(take_all(queue_of({{}, {}, {}}, {1, 0, 0}), 3), (std::vector<InstructionId>{1, 2, 0}));
-}
-
-TEST(ReadyQueue, TakesWhatStartsFirstAndKnowsWhatItWouldPrefer) {
-  exec::ReadyQueue queue = queue_of({{}, {}, {}}, {0, 0, 0});
-  const auto any = [](const ReadyUnit&) { return true; };
-  const auto none = [](const ReadyUnit&) { return false; };
-  EXPECT_FALSE(queue.find(40));
-  queue.add_ready_op(1, 30);
-  queue.add_ready_op(2, 20);
-  EXPECT_EQ(queue.find(0)->place, 2u);
-  EXPECT_EQ(queue.find(0)->time, 20);
-  EXPECT_EQ(queue.find(40)->place, 1u);  // both could have started by then
-  EXPECT_TRUE(queue.prefers_another(1, any));
-  EXPECT_FALSE(queue.prefers_another(1, none));  // it waits for what the rank runs next
-  queue.add_ready_op(0, 100);
-  EXPECT_EQ(queue.find(40)->place, 1u);
-  EXPECT_FALSE(queue.prefers_another(1, any)) << "the better one is known to come later";
-  EXPECT_EQ(queue.find(100)->place, 0u);
-  queue.rewind();
-  EXPECT_FALSE(queue.find(100));
-  EXPECT_TRUE(queue.prefers_another(2, any));
-}
-
-TEST(ReadyQueue, WaitsForBothOpsOfAPair) {
-  exec::ReadyQueue queue({{0, 1, {}, false}}, {0, 0});
-  queue.add_ready_op(0, 10);
-  EXPECT_FALSE(queue.find(0));
-  queue.add_ready_op(0, 30);
-  EXPECT_EQ(queue.find(0)->time, 30);
-}
-
-TEST(ReadyQueue, KeepsTheMemoryOfTheOrder) {
-  // F0 F1 B0 F2 B1 B2: two at once.
-  EXPECT_EQ(
-      take_all(queue_of({{1, 1}, {1, 1}, {0, -1}, {1, 1}, {0, -1}, {0, -1}}, {0, 0, 1, 0, 1, 1}),
-               6),
-      (std::vector<InstructionId>{0, 1, 2, 3, 4, 5}));
-}
-
-TEST(ReadyQueue, RunsOptimizerStepsInTheirPlace) {
-  const std::vector<ReadyUnit> units{{0, 0, {}, false}, {1, 1, {}, true}, {2, 2, {}, false}};
-  EXPECT_EQ(take_all({units, {1, 0, 0}}, 3), (std::vector<InstructionId>{2, 0, 1}));
-}
 
 struct Step {
   ValidSchedule schedule;

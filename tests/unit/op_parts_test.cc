@@ -85,8 +85,20 @@ TEST(OpParts, InSeriesTakeAsLongAsTheWhole) {
   }
 }
 
-// One part per op is the op: every schedule takes the same time to the nanosecond.
-TEST(OpParts, ThatAreWholeOpsChangeNothing) {
+/// The time as parts in series, none of which is a multiple of the number of slices.
+std::string in_series(Nanos time) {
+  const auto part = [](const char* name, const char* lane, Nanos first, Nanos second) {
+    return "{\"name\":\"" + std::string(name) + "\",\"lane\":\"" + lane + "\",\"time\":[\"" +
+           std::to_string(first) + "ns\",\"" + std::to_string(second) + "ns\"]}";
+  };
+  return "{\"layers\":2,\"parts\":[" + part("attn", "compute", 7, time / 3) + "," +
+         part("dispatch", "expert", 11, 13) + "," +
+         part("mlp", "compute", 1, time - time / 3 - 7 - 11 - 13 - 1) + "]}";
+}
+
+// Parts in series are the op, also of a slice: every schedule takes the same time to the
+// nanosecond.
+TEST(OpParts, InSeriesChangeNothing) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     RandomTraits traits;
     traits.slices = seed % 3 == 1;
@@ -100,7 +112,7 @@ TEST(OpParts, ThatAreWholeOpsChangeNothing) {
       const std::string value = "\"" + std::to_string(time) + "ns\"";
       const std::string comma = scalar.empty() ? "" : ",";
       scalar += comma + "\"" + key + "\":" + value;
-      parts += comma + "\"" + key + "\":{\"parts\":[{\"name\":\"all\",\"time\":" + value + "}]}";
+      parts += comma + "\"" + key + "\":" + in_series(time);
     }
     for (const Overlap overlap : {Overlap::kSerial, Overlap::kAtomic, Overlap::kFused}) {
       const Prediction expected = predict_with(schedule, scalar, overlap);

@@ -81,7 +81,7 @@ std::string refuse_negative(const std::string& text) {
   return text.starts_with('-') ? "'" + text + "' is below 0" : std::string{};
 }
 
-/// The message about a flag with the name that was given: the library takes the first long one.
+/// Returns the message about a flag with the name that was given, of all that the flag has.
 template <class Same>
 std::string with_given_name(const std::string& message, const std::vector<std::string>& words,
                             const Same& is_same) {
@@ -333,18 +333,20 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   add_flags_to_parser(named);
   expect_values(named);
   std::reverse(named.begin(), named.end());  // the order that CLI11 expects
+  const auto is_same = [this](std::string_view one, std::string_view other) {
+    return find(one) != nullptr && find(one) == find(other);
+  };
   try {
     app.parse(std::move(named));
   } catch (const CLI::CallForHelp&) {
     print_output_text(fold_help(app.help(), detect_draw_options().width));
     return false;
+  } catch (const Error& error) {
+    throw Error(error.fault(), with_given_name(error.what(), words, is_same));
   } catch (const CLI::ParseError& error) {
     refuse_unknown_flag();
     std::string message = error.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
-    const auto is_same = [this](std::string_view one, std::string_view other) {
-      return find(one) != nullptr && find(one) == find(other);
-    };
     const auto is_switch = [this](std::string_view name) {
       const CommandFlag* const flag = find(name);
       return flag != nullptr && flag->takes_none_;

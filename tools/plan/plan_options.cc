@@ -322,6 +322,7 @@ std::optional<PlanOptions> parse_plan_options(const std::vector<std::string>& ar
   app.footer(kPlanExample);
   if (!app.parse(arguments)) return {};
   finish_question(app, question_flags, options);
+  if (options.top == 0u) throw Error("--top 0 shows no plan; give 1 or more");
   check_flag_files(options.files);
   return options;
 }

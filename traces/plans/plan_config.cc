@@ -151,7 +151,6 @@ std::string write_plan_config(const PlanTable& table, Framework framework, std::
     throw Error("`format` megatron and torchtitan write the layers of stages; give a `model`");
   if (table.plans.empty())
     throw Error(Fault::kProblem, "no plan fits; `format` text has the reasons");
-  if (count == 0) throw Error("`top` 0 writes no plan for a framework; give 1 or more");
   const bool is_megatron = framework == Framework::kMegatron;
   std::vector<std::pair<std::int32_t, std::int32_t>> shapes;
   std::string text;

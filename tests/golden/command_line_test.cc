@@ -9,26 +9,13 @@
 #include <string>
 
 #include "tests/support/command.h"
+#include "tests/support/outcome.h"
 
 namespace bubblescope::tests {
 namespace {
 
-struct Case {
-  const char* arguments;
-  int status;
-  const char* says;
-};
-
-void expect_outcome(const Case& test) {
-  const CommandOutcome outcome = run_with_messages(test.arguments);
-  EXPECT_EQ(outcome.status, test.status) << test.arguments << "\n" << outcome.output;
-  EXPECT_NE(outcome.output.find(test.says), std::string::npos) << test.arguments << "\n"
-                                                               << outcome.output;
-  EXPECT_EQ(outcome.output.find("terminate"), std::string::npos) << test.arguments;
-}
-
 TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --f 9223372036854775807ns", 2, "is longer than 100 days"},
       {"simulate 1f1b --pp 4 -m 8 --f 8e6s --inject rank=0,slow=1000000", 2, "than 36 years"},
       {"simulate 1f1b --pp 4 -m 8 --f 8e6s --slow rank=0,factor=1000", 2, "than 36 years"},
@@ -40,11 +27,11 @@ TEST(CommandLine, ValuesThatAreTooLargeAreNamed) {
        "more memory than can be"},
       {"simulate - --costs -", 2, "can be read once"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, SaysWhatToWriteInstead) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --svg x.png", 2, "of another format; end it in .svg"},
       {"simulate 1f1b,gpipe --pp 4 -m 8", 2,
        "'1f1b,gpipe' are several schedules, and one is taken here; 'bubblescope compare'"},
@@ -53,59 +40,11 @@ TEST(CommandLine, SaysWhatToWriteInstead) {
        "but one micro-batch alone needs 1; raise --cap; 31 more ranks may hold less than they "
        "need"},
   };
-  for (const Case& test : cases) expect_outcome(test);
-}
-
-TEST(CommandLine, ExplainsFlagsOfFrameworks) {
-  const Case cases[] = {
-      {"simulate 1f1b --pp 4 -m 8 --lr 1e-4 --num-layers 32 --fp8 --lr=2", 2,
-       "no flag is called '--num-layers' (the model sets it: give '--model' a name or a "
-       "config.json "
-       "(Hugging Face)), '--fp8' (here it is '--precision fp8'), '--lr' ('bubblescope "
-       "simulate --help' shows"},
-      {"simulate 1f1b --pp 4 -m 8 --a --b1 --c --d --e --f1 --h1", 2,
-       "no flag is called '--a', '--b1', '--c', '--d', '--e', '--f1', '--h1' ("},
-      {"simulate 1f1b --pp 4 -m 8 --validation.seq_len 2048", 2,
-       "no flag is called '--validation.seq_len' ('bubblescope"},
-      {"simulate 1f1b --pp 4 -m 8 --bf16=maybe", 2, "no flag is called '--bf16'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu h100 --runtime ddp", 2,
-       "no runtime is called 'ddp'; plain PyTorch is closest to 'fsdp', with '--zero 0'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime mindspeed", 2,
-       "MindSpeed runs Megatron-LM, which is 'megatron'"},
-      {"simulate 1f1b --pp 1 -m 8 --model meta-llama/Llama-3.1-70B-Instruct", 2,
-       "no model and no file is called 'meta-llama/Llama-3.1-70B-Instruct'; did you mean "
-       "'llama3.1-70b'?"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --data_parallel_shard_degree 8", 2,
-       "here it is '--dp', or '--shard-size' beside data_parallel_replicate_degree"},
-      {"simulate 1f1b --stages 4 -m 8", 2, "no flag is called '--stages'; here it is '--pp'"},
-      {"simulate 1f1b --pp 4 -m 8 --json", 2, "here it is '--format json'"},
-      {"simulate 1f1b --pp 4 -m 8 --fwd 10 --bwd 20", 2,
-       "no flag is called '--fwd' (here it is '--f'), '--bwd' (here it is '--b')"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --expert_parallel_size 8", 2,
-       "no flag is called '--expert_parallel_size'; here it is '--ep'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --lora-rank 8 --fsdp_size 8", 2,
-       "'--lora-rank' (adapters (LoRA) and frozen weights are not modelled), '--fsdp_size' (here "
-       "it is '--dp'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime llama-factory", 2,
-       "no runtime is called 'llama-factory'; plain PyTorch is closest to 'fsdp'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime gpt-neox", 2,
-       "no runtime is called 'gpt-neox'; GPT-NeoX runs DeepSpeed, which is 'deepspeed'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu a10g", 2,
-       "no gpu is called 'a10g'; did you mean 'a100'? ('bubblescope list gpus' shows them all; any "
-       "other is a .json file with 'like', one of these, and its own rates)"},
-      {"simulate 1f1b --pp 1 -m 8 --model mpt-7b", 2,
-       "('bubblescope list models' shows them all; any other is a config.json)"},
-      {"simulate 1f1b --pp 4 -m 8 --fsdp=full_shard", 2,
-       "bubblescope: --fsdp is true or false, not 'full_shard' ('bubblescope simulate --help'"},
-      {"simulate 1f1b --pp 4 -m 8 --noise-seed=x", 2, "--noise-seed is a number, not 'x'"},
-      {"check 1f1b --pp 4 -m 8 --fp8", 2,
-       "no flag is called '--fp8' ('bubblescope check --help' shows"},
-  };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulat 1f1b", 2, "did you mean 'simulate'?"},
       {"simulate 1f2b --pp 4 -m 8", 2, "did you mean '1f1b'?"},
       {"simulate 1f1b -m 8", 2, "needs --pp"},
@@ -161,11 +100,11 @@ TEST(CommandLine, EveryFaultIsOneLineWithItsStatus) {
       {"completion tcsh", 2, "bash, zsh and fish"},
       {"", 2, "usage"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, SaysHowOftenAFlagIsGivenAndWhichNumbersItTakes) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 --pp 2 -m 8", 2, "--pp is given more than once; give it once"},
       {"simulate 1f1b --pp 4 -m 8 --cap", 2, "--cap needs a value"},
       {"simulate 1f1b --pp 4 -m 8 --svg --cap 8", 2, "--svg needs a value"},
@@ -176,27 +115,11 @@ TEST(CommandLine, SaysHowOftenAFlagIsGivenAndWhichNumbersItTakes) {
       {"plan --pp 4 -m 8 --schedules 1f1b --top 0", 2, "--top 0 shows no plan; give 1 or more"},
       {"simulate 1f1b --pp 4 -m 8 --jitter 5% --noise-seed -1", 2, "'-1' is below 0"},
   };
-  for (const Case& test : cases) expect_outcome(test);
-}
-
-TEST(CommandLine, NamesFlagsAsTheyWereGiven) {
-  const Case cases[] = {
-      {"simulate 1f1b --pp x -m 8", 2, "bubblescope: --pp: 'x' is not"},
-      {"simulate 1f1b --pp 4 -m x", 2, "bubblescope: -m: 'x' is not"},
-      {"plan --pp 4.5 -m 8", 2, "bubblescope: --pp: '4.5' is not"},
-      {"plan --pipeline-model-parallel-size 4.5 -m 8", 2,
-       "bubblescope: --pipeline-model-parallel-size: '4.5' is not"},
-      {"plan --pp 4 -m 8.5", 2, "bubblescope: -m: '8.5' is not"},
-      {"plan --pp 4 -m8.5", 2, "bubblescope: -m: '8.5' is not"},
-      {"plan --pp 4 --microbatches=8.5", 2, "bubblescope: --microbatches: '8.5' is not"},
-      {"simulate 1f1b --pp 4 -m 8 --model llama3-8b --recompute x", 2,
-       "bubblescope: --recompute: 'x' is not"},
-  };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>10'", 2, "for 10 % write 0.1"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>1'", 2, "never holds"},
       {"simulate 1f1b --pp 4 -m 8 --fail-if 'makespan_ns>=-1'", 2, "always holds"},
@@ -211,7 +134,7 @@ TEST(CommandLine, SaysWhatIsMeantAndWhatCannotBe) {
       {"check forward-only --pp 4 -m 8", 0, "legal, forwards alone"},
       {"check 1f1b --pp 4 -m 8 --model llama3-70b", 2, "'bubblescope simulate --model'"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 // A file is recognized even if its name has no dot.
@@ -230,7 +153,7 @@ TEST(CommandLine, ReadsSchedulesOfAnyName) {
 }
 
 TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --recompute fll", 2, "did you mean 'full'?"},
       {"simulate 1f1b --pp 4 -m 8 --recompute full,none", 2, "--recompute has 2 entries"},
       {"simulate forward-only --pp 4 -m 8 --recompute full", 1, "runs forward only"},
@@ -240,19 +163,19 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
       {"simulate bpipe --pp 4 -m 8 --offload 1", 1, "bpipe evicts already"},
       {"convert bpipe --pp 4 -m 8 --to pytorch-csv", 2, "moves activations (0EVICT"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, SaysBeforeTheWorkThatItsFileHasNoFolder) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"calibrate --pp 2 -m 2 -o /no/such/folder/x.json", 2, "make its folder first"},
       {"run 1f1b --pp 2 -m 2 --save /no/such/folder/x.json", 2, "make its folder first"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
 }
 
 TEST(CommandLine, SaysWhichFlagsChangeNothing) {
-  const Case cases[] = {
+  const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --tp 8", 0, "--tp changes nothing without --model"},
       {"compare 1f1b --pp 4 -m 8 --gpu a100", 0, "--gpu changes nothing without --model"},
       {"search --pp 2 -m 2 --dp 2", 0, "--dp changes nothing without --model"},
@@ -267,7 +190,7 @@ TEST(CommandLine, SaysWhichFlagsChangeNothing) {
       {"run 1f1b --pp 2 -m 2 --save-training x.json", 2, "add --work transformer"},
       {"search --pp 2 -m 2 -o found.csv", 2, "a search writes our own json"},
   };
-  for (const Case& test : cases) expect_outcome(test);
+  for (const OutcomeCase& test : cases) expect_outcome(test);
   const std::string assigned =  // 16 samples / (2 per micro-batch x 2 pipelines) = 4
       run_with_messages("simulate 1f1b --pp 4 --global-batch-size 16 --dp 2 --micro-batch-size 2")
           .output;

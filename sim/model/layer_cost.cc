@@ -11,16 +11,18 @@
 
 namespace bubblescope::inline sim {
 
-Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
+GroupLink find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride) {
   const bool one_node = std::int64_t{ranks} * stride <= gpu.per_node;
   const std::int32_t members = one_node ? ranks : std::max(1, gpu.per_node / stride);
   const Link near = gpu.between_devices();
   const Link inside{near.latency,
                     gpu.links(members) * gpu.kernels.ring_share * near.bytes_per_second};
-  if (one_node) return inside;
-  return {gpu.outside.latency,
-          members == 1 ? gpu.outside.bytes_per_second
-                       : std::min(inside.bytes_per_second, members * gpu.outside.bytes_per_second)};
+  if (one_node) return {inside, (ranks - 1) * kRingStepInside};
+  const std::int32_t nodes = (ranks + members - 1) / members;
+  return {{gpu.outside.latency, members == 1 ? gpu.outside.bytes_per_second
+                                             : std::min(inside.bytes_per_second,
+                                                        members * gpu.outside.bytes_per_second)},
+          (nodes - 1) * kRingStepOutside + (ranks - nodes) * kRingStepInside};
 }
 
 std::vector<Bytes> ModelOnDevices::usable_memories(std::int32_t ranks) const {

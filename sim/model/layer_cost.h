@@ -112,7 +112,7 @@ ModelRates compute_model_rates(const ModelOnDevices& on, const Shape& shape, Nan
 /// The bandwidth per rank of a collective's ring, in a group that starts at a device and steps by
 /// `stride` devices. If the group spans nodes, the NICs of all its members in a node carry it
 /// together, as in NCCL's rings. In a mesh, rings pass over all links.
-Link find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
+GroupLink find_group_link(const Gpu& gpu, std::int32_t ranks, std::int32_t stride);
 /// The link between two ranks of a pipeline; devices are numbered as in model_step(). Devices of
 /// different kinds are in different nodes, and the slower end counts.
 Link find_rank_link(const ModelOnDevices& on, std::int32_t from, std::int32_t to);

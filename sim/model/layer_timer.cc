@@ -261,7 +261,7 @@ double LayerTimer::launches(double share) const {
 
 double LayerTimer::tensor_collectives(bool around_network) const {
   const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-  const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+  const GroupLink link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
   const Nanos all_reduce = estimate_all_reduce_time(bytes, on_.parallel.tensor, link);
   return exposed_time((around_network ? 2 : 1) * (all_reduce + sequence_copies(bytes)),
                       on_.assumptions.tensor_exposed);
@@ -279,7 +279,7 @@ double LayerTimer::expert_collectives() const {
 double LayerTimer::regather_time() const {
   if (!on_.parallel.sequence_parallel) return 0;
   const double bytes = 2 * tokens() * static_cast<double>(on_.model.hidden);
-  const Link link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
+  const GroupLink link = find_group_link(on_.gpu, on_.parallel.tensor, 1);
   return exposed_time(2 * estimate_all_gather_time(bytes, on_.parallel.tensor, link), 0);
 }
 
@@ -292,7 +292,7 @@ double LayerTimer::context_collective(double share) const {
   const double repeated = 2 * static_cast<double>(model.heads * model.head_size);
   const double width = shared + on_.assumptions.context_ring * (repeated - shared);
   const double bytes = 2 * per_tensor_rank(width) * tokens() * parallel.context;
-  const Link link = find_group_link(on_.gpu, parallel.context, parallel.tensor);
+  const GroupLink link = find_group_link(on_.gpu, parallel.context, parallel.tensor);
   return exposed_time(estimate_all_gather_time(share * bytes, parallel.context, link),
                       on_.assumptions.context_exposed);
 }

@@ -16,7 +16,7 @@ LayerKind kind_of(const ModelOnDevices& on, std::int64_t layer) {
   const double tensor = on.parallel.tensor;
   const StageParameters parameters{
       static_cast<double>(held.attention + held.network) / tensor + static_cast<double>(held.norms),
-      static_cast<double>(held.experts) / on.parallel.expert_split() / on.parallel.expert};
+      static_cast<double>(held.experts) / on.parallel.expert_split() / on.parallel.expert, 1};
   PhaseTimes times = estimate_layer_times(on, layer);
   times.weight_grad += estimate_accumulation_time(on, parameters.all());
   const double exchanges = on.parallel.recompute == Recompute::kFull ? 3 : 2;
@@ -89,7 +89,8 @@ void StageLoad::add(const LayerKind& kind, std::int64_t count) {
   layers += count;
   times += scaled(kind.times, factor);
   add_memory(memory, kind.memory, count);
-  parameters += {factor * kind.parameters.dense, factor * kind.parameters.experts};
+  parameters += {factor * kind.parameters.dense, factor * kind.parameters.experts,
+                 factor * kind.parameters.layers};
   exchange += factor * kind.exchange;
 }
 
@@ -255,7 +256,8 @@ StageLoad StageLoads::load_predictions() const {
   const bool experts = has_experts(on_.model, on_.model.layers - 1);
   const LayerKind& last = kinds_[kinds_[0].experts == experts ? 0 : kinds_.size() - 1];
   load.parameters = {static_cast<double>(count) * last.parameters.dense,
-                     static_cast<double>(count) * last.parameters.experts};
+                     static_cast<double>(count) * last.parameters.experts,
+                     static_cast<double>(count)};
   load.parameters.dense +=
       static_cast<double>(count * count_prediction_projection_parameters(on_.model)) / tensor;
   if (stages_ > 1)

@@ -64,22 +64,23 @@ struct UpdateTimes {
   double updated = 0;  ///< parameters that this rank updates
 };
 
-UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup group,
+UpdateTimes times_of(const ModelOnDevices& on, double parameters, double layers, CopyGroup group,
                      std::int32_t holders) {
   if (parameters == 0) return {};
   const bool sharded = on.parallel.zero_stage >= 1;
+  const double pieces = on.parallel.zero_stage >= 3 ? std::max(1.0, layers) : 1;
   const std::int32_t shards = group.shards * holders;
-  const Link link = find_group_link(on.gpu, shards, group.stride);
+  const GroupLink link = find_group_link(on.gpu, shards, group.stride);
   UpdateTimes times;
   const double reduced = count_state_bytes(on.parallel).gradient * parameters;
-  times.reduce = sharded ? estimate_all_gather_time(reduced, shards, link)
+  times.reduce = sharded ? estimate_all_gather_time(reduced, shards, link, pieces)
                          : estimate_all_reduce_time(reduced, shards, link);
   // Ranks with the same shard add up theirs.
   if (group.groups > 1)
     times.reduce +=
         estimate_all_reduce_time(reduced / (sharded ? shards : 1), group.groups,
                                  find_group_link(on.gpu, group.groups, group.stride * shards));
-  times.gather = estimate_all_gather_time(kWeightBytes * parameters, group.shards, link);
+  times.gather = estimate_all_gather_time(kWeightBytes * parameters, group.shards, link, pieces);
   times.updated = parameters / (sharded ? group.shards : 1);
   return times;
 }
@@ -87,9 +88,10 @@ UpdateTimes times_of(const ModelOnDevices& on, double parameters, CopyGroup grou
 /// Returns the times for all parameters of a stage.
 UpdateTimes times_of(const ModelOnDevices& on, const StageParameters& parameters,
                      std::int32_t holders) {
-  const UpdateTimes dense = times_of(on, parameters.dense, find_dense_copies(on.parallel), holders);
+  const UpdateTimes dense =
+      times_of(on, parameters.dense, parameters.layers, find_dense_copies(on.parallel), holders);
   const UpdateTimes experts =
-      times_of(on, parameters.experts, find_expert_copies(on.parallel), holders);
+      times_of(on, parameters.experts, parameters.layers, find_expert_copies(on.parallel), holders);
   return {dense.reduce + experts.reduce, dense.gather + experts.gather,
           dense.updated + experts.updated};
 }

@@ -14,11 +14,13 @@ namespace bubblescope::inline sim {
 struct StageParameters {
   double dense = 0;    ///< copied on every data and context rank
   double experts = 0;  ///< copied on one in `expert` of them
+  double layers = 0;   ///< with these parameters; fully sharded ones are gathered one by one
 
   double all() const { return dense + experts; }
   StageParameters& operator+=(const StageParameters& more) {
     dense += more.dense;
     experts += more.experts;
+    layers += more.layers;
     return *this;
   }
 };

@@ -101,6 +101,21 @@ TEST(GroupLink, UsesTheNicsOfAllMembersInANode) {
                    gpu("gb200").inside.bytes_per_second * gpu("gb200").kernels.ring_share);
 }
 
+// A ring over 64 nodes of 8 passes data on 63 times between nodes and 448 times inside them, for
+// every layer that is gathered by itself. A tree, which all-reduces can use, is quicker.
+TEST(GroupLink, OfManyNodesTakesTheStepsOfItsRing) {
+  const Gpu& device = gpu("h100");
+  const GroupLink link = find_group_link(device, 512, 1);
+  const Nanos around = 63 * 14'000 + 448 * 3'400;
+  EXPECT_EQ(link.ring_latency, around);
+  EXPECT_EQ(estimate_all_gather_time(0, 512, link), around);
+  EXPECT_EQ(estimate_all_gather_time(0, 512, link, 32), 32 * around);
+  EXPECT_LT(estimate_all_reduce_time(0, 512, link), around);
+  // Steps of small groups take what a message takes.
+  EXPECT_EQ(estimate_all_gather_time(0, 8, find_group_link(device, 8, 1)),
+            7 * device.inside.latency);
+}
+
 // 7 links of 64 GB/s, of which RCCL reaches 48 each; 4 devices use 3 of them.
 TEST(GroupLink, UsesEveryLinkOfAMesh) {
   const Gpu& device = gpu("mi300x");

@@ -88,14 +88,14 @@ TEST(StepEnd, CountsTheExposedPart) {
   const StageParameters parameters{1e9, 0};
   PhaseTimes endless;
   endless.input_grad = endless.forward = 1e12;
-  const Nanos reduce = estimate_all_reduce_time(4e9, 16, on.gpu.outside);
+  const Nanos reduce = estimate_all_reduce_time(4e9, 16, find_group_link(on.gpu, 16, 8));
   const Nanos waited = reduce / 16;
   EXPECT_EQ(estimate_update_cost(on, parameters, endless, {1}).reduce_grad,
             waited + std::llround(20.0 / 132 * static_cast<double>(reduce - waited)));
   EXPECT_EQ(estimate_update_cost(on, parameters, {}, {1}).reduce_grad, reduce);
   // Both replicas of a bidirectional schedule count as two more copies.
   EXPECT_EQ(estimate_update_cost(on, parameters, {}, {2}).reduce_grad,
-            estimate_all_reduce_time(4e9, 32, on.gpu.outside));
+            estimate_all_reduce_time(4e9, 32, find_group_link(on.gpu, 32, 8)));
 }
 
 // No rank has memory for all weights (ZeRO stage 3) or all gradients (2): they are sent with every
@@ -105,8 +105,9 @@ TEST(ZeroStages, MoveTheirShardsWithEveryMicrobatch) {
   on.parallel.tensor = 8;
   on.parallel.data = 16;
   const StageParameters parameters{1e9, 0};
-  const auto gather = static_cast<double>(estimate_all_gather_time(2e9, 16, on.gpu.outside));
-  const auto reduce = static_cast<double>(estimate_all_gather_time(4e9, 16, on.gpu.outside));
+  const GroupLink link = find_group_link(on.gpu, 16, 8);
+  const auto gather = static_cast<double>(estimate_all_gather_time(2e9, 16, link));
+  const auto reduce = static_cast<double>(estimate_all_gather_time(4e9, 16, link));
   for (const std::int32_t stage : {0, 1, 2, 3}) {
     on.parallel.zero_stage = stage;
     const PhaseTimes added = with_sharding({}, on, parameters, {1});

@@ -3,14 +3,20 @@
 
 #include <algorithm>
 
-#include "sim/ir/quantile.h"
-
 namespace bubblescope::traces {
 
 namespace {
 
 /// Logs round times, so that a rank may seem to compute a little longer than the iteration.
 constexpr double kRounding = 1.01;
+
+/// The median, halfway between the middle two of an even number: then the shares of what is
+/// computed and of what is not add up to the whole, which the nearest rank's would not.
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
 
 bool lists_ranks(const ReportedTimer& timer, const std::set<std::int32_t>& ranks) {
   return std::equal(timer.by_rank.begin(), timer.by_rank.end(), ranks.begin(), ranks.end(),
@@ -89,14 +95,14 @@ void TimerShares::add_range(double low, std::optional<double> high, double itera
 std::optional<ShareRange> TimerShares::find_range() const {
   if (low_.empty()) return {};
   ShareRange share;
-  share.low = quantile(low_, 50);
+  share.low = median_of(low_);
   share.lowest = *std::min_element(low_.begin(), low_.end());
   // A report without the shortest times bounds no rank from above, and so no median.
   if (high_.size() == low_.size()) {
-    share.high = quantile(high_, 50);
+    share.high = median_of(high_);
     share.highest = *std::max_element(high_.begin(), high_.end());
   }
-  share.iteration_ms = quantile(iteration_ms_, 50);
+  share.iteration_ms = median_of(iteration_ms_);
   share.reports = low_.size();
   return share;
 }
@@ -104,7 +110,7 @@ std::optional<ShareRange> TimerShares::find_range() const {
 std::map<std::int32_t, RankShare> TimerShares::find_ranks() const {
   std::map<std::int32_t, RankShare> ranks;
   for (const auto& [rank, of_rank] : ranks_)
-    ranks[rank] = {quantile(of_rank.compute_ms, 50), quantile(of_rank.share, 50)};
+    ranks[rank] = {median_of(of_rank.compute_ms), median_of(of_rank.share)};
   return ranks;
 }
 

@@ -75,6 +75,7 @@ class EventReader : public JsonVisitor {
   void begin_array() override {
     expect_shallow();
     places_.push_back(list_inside(places_.empty() ? Place::kElsewhere : places_.back()));
+    found_.has_list = found_.has_list || places_.back() == Place::kEvents;
   }
   void end_array() override { places_.pop_back(); }
 
@@ -162,6 +163,7 @@ class EventReader : public JsonVisitor {
     found_.is_kineto = found_.is_kineto || key_ == "schemaVersion";
     if (key_ == "baseTimeNanoseconds") base_ = parse_number<Nanos>(value).value_or(0);
     if (key_ == "host_name") found_.host = value;
+    if (key_ == "schema") found_.schema = value;
   }
 
   void take_field(std::string_view value) {

@@ -62,6 +62,8 @@ struct ChromeEvents {
   OtherSlices other_slices;        ///< all others but those of PyTorch's profiler and ignored ones
   std::map<std::string, std::string> other_data;  ///< the scalars of "otherData"
   bool is_kineto = false;                         ///< written by PyTorch's profiler
+  bool has_list = false;                          ///< of events, which may be empty
+  std::string schema;                             ///< of PyTorch's ExecutionTraceObserver
   std::optional<std::int64_t> distributed_rank;   ///< of PyTorch's distributedInfo
   std::map<std::string, std::int64_t> left_out;   ///< category -> number of slices that are not ops
   SeenNames names;                                ///< of annotations that are not ops
@@ -82,6 +84,9 @@ ChromeEvents read_chrome_events(std::string_view text, const std::string& file, 
 /// Parses microseconds as json writes them ("1204.5"), rounded to the nearest nanosecond; nullopt
 /// where the text is not a number or does not fit.
 std::optional<Nanos> parse_micros(std::string_view text);
+
+/// Says that a json has no list of events, and what it is instead; empty where it has one.
+std::string describe_missing_list(const ChromeEvents& events);
 
 /// Lists what a trace has instead of ops: "12 kernel, 3 slices without category".
 std::string describe_left_out(const ChromeEvents& events);

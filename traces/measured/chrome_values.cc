@@ -67,6 +67,14 @@ bool is_named_by_user(std::string_view category) {
   return std::find(kOfLibraries.begin(), kOfLibraries.end(), category) == kOfLibraries.end();
 }
 
+std::string describe_missing_list(const ChromeEvents& events) {
+  if (events.has_list) return "";
+  if (events.schema.find("chakra") == std::string::npos)
+    return "this json has no list of events (traceEvents), so it is no trace";
+  return "this is an execution trace of PyTorch (ExecutionTraceObserver), which has operators "
+         "without times; give the profile of the same steps (export_chrome_trace())";
+}
+
 std::string describe_left_out(const ChromeEvents& events) {
   constexpr std::size_t kShown = 12;
   std::vector<std::pair<std::string, std::int64_t>> shown(events.left_out.begin(),

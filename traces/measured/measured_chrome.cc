@@ -329,6 +329,8 @@ class Reader {
   }
 
   [[noreturn]] void refuse() const {
+    if (const std::string none = describe_missing_list(events_); !none.empty())
+      throw NoPipeline(file_ + ": " + none);
     const std::string others = describe_left_out(events_);
     throw NoPipeline(fmt::format(
         "{}: there is no pipeline op in this trace{}; name each op in its trace, as PyTorch's "

@@ -78,9 +78,13 @@ std::string write_rows_json(const std::vector<ComparedRow>& rows) {
   if (reports.empty()) json.line(0);
   for (const ComparedRow& row : rows)
     if (row.step)
-      json.line(0).raw(traces::write_report_json(
-          row.step->report, row.step->program, row.step->timeline,
-          [&](traces::JsonWriter& members) { write_fit(members, *row.step); }));
+      json.line(0).raw(traces::write_report_json(row.step->report, row.step->program,
+                                                 row.step->timeline,
+                                                 [&](traces::JsonWriter& members) {
+                                                   if (row.hint)
+                                                     members.line(1).member("policy", "ready");
+                                                   write_fit(members, *row.step);
+                                                 }));
   json.end_array().key("refused").begin_array();
   for (const ComparedRow& row : rows) {
     if (row.refusal.empty()) continue;

@@ -85,9 +85,22 @@ def ends(weighted, tail):
     return round(quantile(weighted, tail), 2), round(quantile(weighted, 1 - tail), 2)
 
 
+def without_lone_ends(mixed):
+    """Errors with their weights, without the lowest and the highest one where it is a source's only run: it would be an
+    end of the interval, whatever its weight, and no other run says that it will come again."""
+    runs_of = {}
+    for _, _, run in mixed:
+        runs_of.setdefault(run['source'], set()).add(id(run))
+    by_error = sorted(mixed, key=lambda entry: entry[0])
+    lone = {run['source'] for _, _, run in (by_error[0], by_error[-1]) if len(runs_of[run['source']]) == 1}
+    kept = [entry for entry in mixed if entry[2]['source'] not in lone] or mixed
+    total = sum(weight for _, weight, _ in kept)
+    return [(error, weight / total) for error, weight, _ in kept]
+
+
 def interval(runs, names):
     """The interval of the class of these names."""
-    low, high = ends([(error, weight) for error, weight, _ in mixture(runs, names)], TAIL)
+    low, high = ends(without_lone_ends(mixture(runs, names)), TAIL)
     own = [run['error'] for run in runs if class_of(run, len(names)) == tuple(names)]
     if len(own) < MANY or len(names) <= LEVELS.index('runtime'):
         return low, high
@@ -172,7 +185,8 @@ Nine in ten runs of a class are expected between these errors. They come from ru
 and from the unseen sources of the [held-out runs](#held-out-runs). A source counts once, however many runs it has,
 because the errors of one source are alike. Beside its own sources, each with weight 1, a class has the errors of the
 next wider class (without the precision, the runtime, the generation) with weight {PARENT}, so that a class of few sources
-borrows from its parents; {100 * TAIL:g} % of that mixture lie outside at either side. A runtime with {MANY} runs and more of its own
+borrows from its parents; {100 * TAIL:g} % of that mixture lie outside at either side. The lowest and the highest error
+are left out if they are a source's only run, which no other run confirms. A runtime with {MANY} runs and more of its own
 has an interval that holds nine in ten of these as well. These figures are the same for all classes, and are chosen by the
 coverage of sources that no row came from: {100 * of_sources:.0f} % of a source's runs on average, and {100 * of_runs:.0f} % of all runs, most of which
 are of one source. With 5 % at either side it would be less than nine in ten, because a new source may lie beyond
@@ -224,6 +238,10 @@ def self_test():
     inside = coverage(runs)
     assert inside['short'] == [False] and inside['other'] == [True], inside
     assert math.isclose(means(inside)[1], sum(map(sum, inside.values())) / 102)
+    # One run that no other of its source confirms is no end of an interval; two are.
+    lone = [run('many', 0.01 * at) for at in range(10)] + [run('lone', -0.9)]
+    assert interval(classified(lone), ('dense',)) == (0.0, 0.09)
+    assert interval(classified([*lone, run('lone', -0.8)]), ('dense',)) == (-0.9, 0.09)
     # Many runs of a runtime widen its interval, and that of no class without a runtime.
     many = [run('many', -0.3 if at < 10 else 0.0) for at in range(MANY)] + [run(f'other {at}', 0.0) for at in range(20)]
     assert interval(classified(many), ('dense', 'hopper', 'nemo')) == (-0.3, 0.0)

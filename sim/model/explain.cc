@@ -252,9 +252,8 @@ std::string links_text(const Gpu& gpu) {
                            : " to each device" + node + ", all of whose links collectives use") +
          ", of which collectives reach " + number(100 * gpu.kernels.ring_share) +
          " % (ring_share), " + link_text(gpu.outside) + " between nodes, " + link_text(gpu.host) +
-         " to the host's memory; copies of activations use them too; a step around a ring takes at "
-         "least " +
-         to_text(kRingStepInside) + " inside a node and " + to_text(kRingStepOutside) +
+         " to the host's memory; copies of activations use them too; rings take at least " +
+         to_text(kRingStepInside) + " per step inside a node and " + to_text(kRingStepOutside) +
          " between nodes";
 }
 

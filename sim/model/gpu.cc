@@ -1,40 +1,11 @@
-// Links inside a node, and alpha-beta costs of collectives: Thakur et al., "Optimization of
-// Collective Communication Operations in MPICH", 2005.
+// Finds the links inside a node.
 #include "sim/model/gpu.h"
-
-#include <algorithm>
-#include <bit>
 
 namespace bubblescope::inline sim {
 
 Link Gpu::between_devices() const {
   if (is_mesh || has_switch()) return inside;
   return {inside.latency, inside.bytes_per_second / (per_node - 1)};
-}
-
-Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const GroupLink& link) {
-  if (ranks <= 1) return 0;
-  const Nanos ring = 2 * estimate_all_gather_time(bytes, ranks, link);
-  const auto depth = std::bit_width(static_cast<std::uint32_t>(ranks) - 1);
-  return std::min(ring, 2 * depth * link.latency + 2 * (link.time(bytes) - link.latency));
-}
-
-Nanos estimate_all_gather_time(double bytes, std::int32_t ranks, const GroupLink& link,
-                               double pieces) {
-  if (ranks <= 1) return 0;
-  const double sent = bytes * (ranks - 1) / ranks;
-  // In a small group a step takes a message's latency. In a large one the ring's steps overlap, and
-  // each takes no more than NCCL needs to pass data on.
-  const auto steps =
-      std::min<Nanos>(ranks - 1, 2 * std::bit_width(static_cast<std::uint32_t>(ranks)));
-  const Nanos around =
-      round_nanos(pieces * static_cast<double>(link.ring_latency), "a collective's steps");
-  return std::max(steps * link.latency, around) + link.time(sent) - link.latency;
-}
-
-Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& link) {
-  if (ranks <= 1) return 0;
-  return link.time(bytes * (ranks - 1) / ranks);
 }
 
 }  // namespace bubblescope::inline sim

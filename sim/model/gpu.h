@@ -26,19 +26,6 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// What NCCL takes to pass data on in a ring, with its protocol for large messages
-/// (ncclTopoTuneModel in its src/graph/tuning.cc).
-inline constexpr Nanos kRingStepInside = 3'400;    ///< to a device of the same node
-inline constexpr Nanos kRingStepOutside = 14'000;  ///< to another node
-
-/// The link that each member of a group uses in a collective.
-struct GroupLink : Link {
-  /// What a ring takes for its steps alone, once around the group; 0: the steps of `latency` count.
-  Nanos ring_latency = 0;
-
-  GroupLink(Link link, Nanos around = 0) : Link(link), ring_latency(around) {}
-};
-
 /// How fast the kernels of a device generation are in a training step, where the power limit, not
 /// the best measured GEMM, sets the rate.
 struct KernelRates {
@@ -109,15 +96,5 @@ struct GpuDef {
 };
 
 using GpuRegistrar = Registrar<GpuDef>;
-
-/// The time of a collective over `ranks` ranks with `bytes` each, for the faster of ring and tree.
-/// Ring all-reduce: 2 (n-1)/n bytes over the link and 2 (n-1) latencies; tree: 2 bytes and 2
-/// log2(n) latencies. Reduce-scatter and all-gather take half a ring, or `pieces` of them with
-/// these bytes in all.
-Nanos estimate_all_reduce_time(double bytes, std::int32_t ranks, const GroupLink& link);
-Nanos estimate_all_gather_time(double bytes, std::int32_t ranks, const GroupLink& link,
-                               double pieces = 1);
-/// Every rank keeps 1/n of its bytes and sends the rest pairwise.
-Nanos estimate_all_to_all_time(double bytes, std::int32_t ranks, const Link& link);
 
 }  // namespace bubblescope::inline sim

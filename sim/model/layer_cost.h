@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/model/collectives.h"
 #include "sim/model/cost_assumptions.h"
-#include "sim/model/gpu.h"
 #include "sim/model/pair_order.h"
 #include "sim/model/parallelism.h"
 #include "sim/model/transformer.h"

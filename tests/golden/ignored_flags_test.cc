@@ -222,11 +222,11 @@ class IgnoredFlags : public TemporaryFolder {
     TemporaryFolder::TearDown();
   }
 
-  /// The first name of each flag in --help.
+  /// The first name of each flag in --help, whose examples and statuses come last.
   static std::set<std::string> flags_of(const std::string& command) {
     std::istringstream help(run_command(command + " --help").output);
     std::set<std::string> flags;
-    for (std::string line; std::getline(help, line);)
+    for (std::string line; std::getline(help, line) && !line.starts_with("example: ");)
       if (line.starts_with("  -") && !line.starts_with("  -h,"))
         flags.insert(line.substr(2, line.find_first_of(", ", 2) - 2));
     return flags;

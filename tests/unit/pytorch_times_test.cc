@@ -158,9 +158,11 @@ TEST(RingAttention, ExchangesRepeatedHeadsAndLongGradients) {
   on.parallel.context = 4;
   const double shared = LayerTimer(on).context_forward();
   EXPECT_EQ(LayerTimer(on).context_backward(), shared);
+  // Half of a collective is hidden, which takes 20 of 132 SMs from the compute beside it.
+  const double steps = (0.5 + 0.5 * 20 / 132) * 3 * static_cast<double>(kRingStepInside);
   on.assumptions.context_ring = 1;
-  EXPECT_NEAR(LayerTimer(on).context_forward(), 4 * shared, 10);
-  EXPECT_NEAR(LayerTimer(on).context_backward(), 3 * 4 * shared, 10);
+  EXPECT_NEAR(LayerTimer(on).context_forward(), 4 * (shared - steps) + steps, 10);
+  EXPECT_NEAR(LayerTimer(on).context_backward(), 3 * 4 * (shared - steps) + steps, 10);
 }
 
 }  // namespace

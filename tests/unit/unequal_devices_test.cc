@@ -40,7 +40,7 @@ TEST(UnequalDevices, AreNamedPerRank) {
   EXPECT_TRUE(on_devices("h100").rank_gpus.empty());
   EXPECT_EQ(error_of([&] { on_devices("2xh100,a10"); }),
             "no gpu is called 'a10'; did you mean 'a100'? ('bubblescope list gpus' shows them "
-            "all)");
+            "all; any other is a .json file with 'like', one of these, and its own rates)");
   EXPECT_EQ(error_of([&] { on_devices("0xh100,a100"); }),
             "--gpu 0xh100: give 1 to 65536 ranks, such as 4xh100");
 }

@@ -53,6 +53,22 @@ TEST_F(JobCosts, OfASimulatedStepPredictOtherSchedules) {
         << schedule;
 }
 
+// All ranks stand still for 4 % of the step, which no op or message takes.
+TEST_F(JobCosts, SayWhatTheyMakeOfAStepThatTheyMiss) {
+  record(std::string("1f1b") + kCosts);
+  Json trace = Json::parse(traces::read_file(path("run.json")));
+  const double end = read_report("analyze " + path("run.json"))["makespan_ns"].get<double>() / 1e3;
+  for (Json& event : trace["traceEvents"])
+    if (event.value("ts", 0.0) > end / 2) event["ts"] = event["ts"].get<double>() + 0.04 * end;
+  std::ofstream(path("late.json")) << trace;
+  const std::string fitted = " --costs-out " + path("costs.json");
+  const std::string note = "with these costs the measured schedule takes ";
+  EXPECT_NE(run_with_messages("analyze " + path("late.json") + fitted).output.find(note),
+            std::string::npos);
+  EXPECT_EQ(run_with_messages("analyze " + path("run.json") + fitted).output.find(note),
+            std::string::npos);
+}
+
 // Four measured stages are cut for 8 ranks, and for 4 or 8 of four chunks each; not for 4 of one.
 TEST_F(JobCosts, PlansSayWhereTheyCutStages) {
   record(std::string("1f1b") + kCosts);

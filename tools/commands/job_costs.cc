@@ -102,7 +102,7 @@ JobCosts with_prediction(JobCosts costs, const ValidSchedule& measured, Nanos me
   const Nanos predicted = report.noise ? std::llround(report.noise->mean) : report.makespan;
   const double change = static_cast<double>(predicted) / static_cast<double>(median) - 1;
   const bool is_off = std::abs(change) > kMaxFitError;
-  if (!always && !is_off) return costs;
+  if (!always && std::abs(change) <= kMaxUnstatedError) return costs;
   costs.notes.push_back(fmt::format(
       "with these costs the measured schedule takes {}; its median iteration took {} ({:+.1f} %){}",
       traces::format_time(predicted), traces::format_time(median), 100 * change,

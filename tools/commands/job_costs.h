@@ -35,10 +35,13 @@ JobCosts fit_job_costs(const StepsToFit& job, const FitOptions& options);
 /// How far fitted costs may be from the measured step where they predict others, as a fraction.
 inline constexpr double kMaxFitError = 0.1;
 
+/// An error of fitted costs that their user is told of, as a fraction.
+inline constexpr double kMaxUnstatedError = 0.02;
+
 /// When with_prediction() adds its note.
 enum class PredictionNote : std::uint8_t {
   kAlways,
-  kIfOff,  ///< only for one pipeline whose prediction is off by more than kMaxFitError
+  kIfOff,  ///< only for one pipeline whose prediction is off by more than kMaxUnstatedError
 };
 
 /// Adds a note on what the costs make of the measured schedule, whose median iteration is given:

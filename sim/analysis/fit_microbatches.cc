@@ -13,6 +13,7 @@
 
 #include "sim/analysis/fit_noise.h"
 #include "sim/ir/error.h"
+#include "sim/ir/median.h"
 
 namespace bubblescope::inline sim {
 
@@ -72,13 +73,6 @@ Times group(std::span<const OpSample> samples) {
   Times times;
   for (const OpSample& sample : samples) times[key_of(sample)].push_back(sample.time);
   return times;
-}
-
-/// The mean of the middle two of an even number of values: with quantile(), costs fitted to two
-/// iterations would have the shorter time of every op, and a step shorter than both.
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 /// The samples as if all micro-batches were equal: what is left differs between iterations only.

@@ -39,13 +39,17 @@ bool is_source_file(std::string_view word) {
 bool is_fixed_word(std::string_view letters) {
   constexpr std::array<std::string_view, 12> kWords{"bf",     "fp", "tf", "int",  "uint",   "float",
                                                     "bfloat", "sm", "cu", "cuda", "python", "py"};
-  std::string small(letters);
-  for (char& letter : small)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return std::find(kWords.begin(), kWords.end(), small) != kWords.end();
+  return std::find(kWords.begin(), kWords.end(), lower(letters)) != kWords.end();
 }
 
 }  // namespace
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return result;
+}
 
 bool names_code_location(std::string_view name) {
   constexpr std::string_view kBetween = " ()[]{},;'\"\t";

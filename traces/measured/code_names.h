@@ -9,9 +9,13 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace bubblescope::traces {
+
+/// Returns the text in lower case.
+std::string lower(std::string_view text);
 
 /// Whether a name has a path, a file of source code, or a module that is no file: "<string>".
 bool names_code_location(std::string_view name);

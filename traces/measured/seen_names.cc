@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,13 +24,6 @@ constexpr std::size_t kShown = 8;
 constexpr std::size_t kMaxName = 200;
 constexpr const char* kOpenGroup = "$?";
 constexpr const char* kProfilerItself = "PyTorch Profiler (0)";  ///< the whole recording
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return result;
-}
 
 std::string without_numbers(std::string_view name) {
   std::string general;
@@ -314,8 +306,8 @@ std::string SeenNames::describe_deepspeed() const {
   if (names.empty()) return {};
   return fmt::format(
       "; DeepSpeed's own ranges, here {}, are those of functions, which state neither a stage nor "
-      "a "
-      "micro-batch, and its pipelines give none to forwards and backwards: annotate_deepspeed() in "
+      "a micro-batch, and its pipelines give none to forwards and backwards: annotate_deepspeed() "
+      "in "
       "tools/hooks/bubblescope_hooks.py names them",
       fmt::join(names, ", "));
 }

@@ -93,8 +93,7 @@ std::string describe_range(double low, std::optional<double> high) {
 std::string describe_bounds(const ShareRange& share, bool has_ranks) {
   constexpr const char* kDifferent =
       "The {} of forward-compute and of backward-compute may be of different ranks, so that no "
-      "rank "
-      "need be at {}.\n";
+      "rank need be at {}.\n";
   if (!share.high && share.low <= 0)
     return "\nThe longest forward-compute and the longest backward-compute, which may be of "
            "different ranks, take as long together as an iteration, and the log has no others. So "

@@ -3,20 +3,14 @@
 
 #include <algorithm>
 
+#include "sim/ir/median.h"
+
 namespace bubblescope::traces {
 
 namespace {
 
 /// Logs round times, so that a rank may seem to compute a little longer than the iteration.
 constexpr double kRounding = 1.01;
-
-/// The median, halfway between the middle two of an even number: then the shares of what is
-/// computed and of what is not add up to the whole, which the nearest rank's would not.
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 bool lists_ranks(const ReportedTimer& timer, const std::set<std::int32_t>& ranks) {
   return std::equal(timer.by_rank.begin(), timer.by_rank.end(), ranks.begin(), ranks.end(),

@@ -7,11 +7,11 @@ namespace bubblescope::tools {
 
 namespace {
 
-std::function<void(const std::string&)> naming_errors(
-    const std::string& name, const std::function<void(const std::string&)>& read) {
-  return [name, read](const std::string& text) {
-    name_errors(name.substr(0, name.find(',')), [&] { read(text); });
-  };
+using Read = std::function<void(const std::string&)>;
+
+Read naming_errors(const std::string& names, Read read) {
+  return [name = names.substr(0, names.find(',')), read = std::move(read)](
+             const std::string& text) { name_errors(name, [&] { read(text); }); };
 }
 
 }  // namespace
@@ -24,17 +24,18 @@ void name_errors(const std::string& flag, const std::function<void()>& read) {
   }
 }
 
-CommandFlag* add_parsed(CommandFlags& app, const Flag& flag,
-                        const std::function<void(const std::string&)>& read) {
-  return app.add_parsed(flag.name, naming_errors(flag.name, read), flag.help)->type_name(flag.type);
+CommandFlag* add_parsed(CommandFlags& app, Flag flag, Read read) {
+  read = naming_errors(flag.name, std::move(read));
+  return app.add_parsed(std::move(flag.name), std::move(read), std::move(flag.help))
+      ->type_name(std::move(flag.type));
 }
 
-void add_repeated(CommandFlags& app, const Flag& flag,
-                  const std::function<void(const std::string&)>& read) {
-  const auto read_all = [read_one = naming_errors(flag.name, read)](const auto& texts) {
+void add_repeated(CommandFlags& app, Flag flag, Read read) {
+  auto read_all = [read_one = naming_errors(flag.name, std::move(read))](const auto& texts) {
     for (const std::string& text : texts) read_one(text);
   };
-  app.add_parsed_list(flag.name, read_all, flag.help)->type_name(flag.type);
+  app.add_parsed_list(std::move(flag.name), std::move(read_all), std::move(flag.help))
+      ->type_name(std::move(flag.type));
 }
 
 }  // namespace bubblescope::tools

@@ -27,12 +27,10 @@ struct Flag {
 void name_errors(const std::string& flag, const std::function<void()>& read);
 
 /// Adds a flag with a parser whose errors begin with the name of the flag.
-CommandFlag* add_parsed(CommandFlags& app, const Flag& flag,
-                        const std::function<void(const std::string&)>& read);
+CommandFlag* add_parsed(CommandFlags& app, Flag flag, std::function<void(const std::string&)> read);
 
 /// The same for a flag that may be repeated; `read` gets each text.
-void add_repeated(CommandFlags& app, const Flag& flag,
-                  const std::function<void(const std::string&)>& read);
+void add_repeated(CommandFlags& app, Flag flag, std::function<void(const std::string&)> read);
 
 /// The names of a choice with their values.
 template <class Choice>
@@ -53,11 +51,12 @@ void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
   std::vector<std::string> names;
   for (const auto& [name, choice] : choices) names.push_back(name);
   flag.type = join(names, "|");
-  add_parsed(app, flag, [choices, names, set, all = flag.type](const std::string& text) {
+  auto read = [choices, names, set, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
     throw Error("'" + text + "' is not one of " + all + suggestion(nearest_names(text, names)));
-  });
+  };
+  add_parsed(app, std::move(flag), std::move(read));
 }
 
 }  // namespace bubblescope::tools

@@ -41,8 +41,8 @@ CommandFlag* CommandFlag::check(const InRange& range) {
   });
 }
 
-CommandFlag* CommandFlag::type_name(const std::string& name) {
-  return set([name](CLI::Option& option) { option.type_name(name); });
+CommandFlag* CommandFlag::type_name(std::string name) {
+  return set([name = std::move(name)](CLI::Option& option) { option.type_name(name); });
 }
 
 CommandFlag* CommandFlag::required() {
@@ -82,7 +82,7 @@ bool CommandFlag::has_name(std::string_view word) const {
 
 void CommandFlag::add_to(CLI::App& app) {
   app.option_defaults()->group(heading_);
-  option_ = make_(app);
+  option_ = make_(app, name_);
   // The library gives a flag with a list all words up to the next flag, also a positional one.
   if (name_.starts_with('-') && !takes_words_ && option_->get_expected_max() > 1)
     option_->expected(1)->allow_extra_args(false)->take_all();

@@ -35,11 +35,12 @@ struct InRange {
 /// One flag, for further settings. It lives as long as its CommandFlags.
 class CommandFlag {
  public:
-  using Make = std::function<CLI::Option*(CLI::App&)>;
+  /// Adds the flag of that name to the library's parser.
+  using Make = std::function<CLI::Option*(CLI::App&, const std::string& name)>;
   CommandFlag(std::string name, std::string heading, Make make)
       : name_(std::move(name)), heading_(std::move(heading)), make_(std::move(make)) {}
   CommandFlag* check(const InRange& range);
-  CommandFlag* type_name(const std::string& name);  ///< of its value in --help, such as FILE
+  CommandFlag* type_name(std::string name);  ///< of its value in --help, such as FILE
   CommandFlag* required();
   /// Sets the separator of several values in one word.
   CommandFlag* delimiter(char sign);

@@ -39,8 +39,8 @@ CommandFlags::CommandFlags(const std::string& description, const std::string& na
 
 CommandFlags::~CommandFlags() = default;
 
-CommandFlag* CommandFlags::keep(const std::string& name, CommandFlag::Make make) {
-  return &parser_->flags.emplace_back(name, parser_->heading, std::move(make));
+CommandFlag* CommandFlags::keep(std::string name, CommandFlag::Make make) {
+  return &parser_->flags.emplace_back(std::move(name), parser_->heading, std::move(make));
 }
 
 namespace {
@@ -127,20 +127,20 @@ std::string reword(const std::string& message, const IsSwitch& is_switch) {
 }  // namespace
 
 template <class Value>
-CommandFlag* CommandFlags::add_option(const std::string& name, Value& value,
-                                      const std::string& help) {
-  return keep(name, [name, &value, help](CLI::App& app) {
-    CLI::Option* const option = app.add_option(name, value, help);
+CommandFlag* CommandFlags::add_option(std::string name, Value& value, std::string help) {
+  auto make = [&value, help = std::move(help)](CLI::App& app, const std::string& plain) {
+    CLI::Option* const option = app.add_option(plain, value, help);
     if constexpr (std::is_same_v<Value, std::uint64_t> ||
                   std::is_same_v<Value, std::optional<std::uint64_t>>)
       option->check(refuse_negative);
     return option;
-  });
+  };
+  return keep(std::move(name), std::move(make));
 }
 
-#define BUBBLESCOPE_VALUE(...)                                                                  \
-  template CommandFlag* CommandFlags::add_option<__VA_ARGS__>(const std::string&, __VA_ARGS__&, \
-                                                              const std::string&)
+#define BUBBLESCOPE_VALUE(...)                                                           \
+  template CommandFlag* CommandFlags::add_option<__VA_ARGS__>(std::string, __VA_ARGS__&, \
+                                                              std::string)
 BUBBLESCOPE_VALUE(std::string);
 BUBBLESCOPE_VALUE(std::optional<std::string>);
 BUBBLESCOPE_VALUE(std::vector<std::string>);
@@ -155,33 +155,38 @@ BUBBLESCOPE_VALUE(double);
 BUBBLESCOPE_VALUE(std::optional<double>);
 #undef BUBBLESCOPE_VALUE
 
-CommandFlag* CommandFlags::add_flag(const std::string& name, bool& value, const std::string& help) {
+CommandFlag* CommandFlags::add_flag(std::string name, bool& value, std::string help) {
   const bool is_negated = name.starts_with('!');
   // The library's own negated flags have a "{false}" in --help.
-  const std::string plain = is_negated ? name.substr(1) : name;
-  CommandFlag* const flag = keep(plain, [plain, is_negated, &value, help](CLI::App& app) {
+  if (is_negated) name.erase(0, 1);
+  auto make = [is_negated, &value, help = std::move(help)](CLI::App& app,
+                                                           const std::string& plain) {
     if (!is_negated) return app.add_flag(plain, value, help);
     return app.add_flag_callback(
         plain, [&value] { value = false; }, help);
-  });
+  };
+  CommandFlag* const flag = keep(std::move(name), std::move(make));
   flag->takes_none_ = true;
   return flag;
 }
 
-CommandFlag* CommandFlags::add_parsed(const std::string& name,
-                                      const std::function<void(const std::string&)>& read,
-                                      const std::string& help) {
-  return keep(name, [name, read, help](CLI::App& app) {
-    return app.add_option_function<std::string>(name, read, help);
-  });
+CommandFlag* CommandFlags::add_parsed(std::string name,
+                                      std::function<void(const std::string&)> read,
+                                      std::string help) {
+  auto make = [read = std::move(read), help = std::move(help)](CLI::App& app,
+                                                               const std::string& plain) {
+    return app.add_option_function<std::string>(plain, read, help);
+  };
+  return keep(std::move(name), std::move(make));
 }
 
 CommandFlag* CommandFlags::add_parsed_list(
-    const std::string& name, const std::function<void(const std::vector<std::string>&)>& read,
-    const std::string& help) {
-  return keep(name, [name, read, help](CLI::App& app) {
-    return app.add_option_function<std::vector<std::string>>(name, read, help);
-  });
+    std::string name, std::function<void(const std::vector<std::string>&)> read, std::string help) {
+  auto make = [read = std::move(read), help = std::move(help)](CLI::App& app,
+                                                               const std::string& plain) {
+    return app.add_option_function<std::vector<std::string>>(plain, read, help);
+  };
+  return keep(std::move(name), std::move(make));
 }
 
 void CommandFlags::accept_old_name(const std::string& old_name, const std::string& name) {

@@ -27,16 +27,15 @@ class CommandFlags {
 
   /// Sets `value` when it is given. command_flags.cc lists the types that it may have.
   template <class Value>
-  CommandFlag* add_option(const std::string& name, Value& value, const std::string& help);
-  CommandFlag* add_flag(const std::string& name, bool& value, const std::string& help);
+  CommandFlag* add_option(std::string name, Value& value, std::string help);
+  CommandFlag* add_flag(std::string name, bool& value, std::string help);
   /// Passes its text to `read` when it is given.
-  CommandFlag* add_parsed(const std::string& name,
-                          const std::function<void(const std::string&)>& read,
-                          const std::string& help);
+  CommandFlag* add_parsed(std::string name, std::function<void(const std::string&)> read,
+                          std::string help);
   /// Adds a flag that may be repeated, and passes all its texts to `read` at once.
-  CommandFlag* add_parsed_list(const std::string& name,
-                               const std::function<void(const std::vector<std::string>&)>& read,
-                               const std::string& help);
+  CommandFlag* add_parsed_list(std::string name,
+                               std::function<void(const std::vector<std::string>&)> read,
+                               std::string help);
   /// Accepts a renamed flag's old name, such as "--ragged"; neither --help nor suggestions show it.
   void accept_old_name(const std::string& old_name, const std::string& name);
   /// Sets the heading of --help for the flags that are added from now on.
@@ -66,7 +65,7 @@ class CommandFlags {
   void expect_values(const std::vector<std::string>& words) const;
   std::vector<std::string> renamed_words() const;
   void add_flags_to_parser(const std::vector<std::string>& words);
-  CommandFlag* keep(const std::string& name, CommandFlag::Make make);
+  CommandFlag* keep(std::string name, CommandFlag::Make make);
   std::unique_ptr<Parser> parser_;
 };
 

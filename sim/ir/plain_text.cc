@@ -37,7 +37,10 @@ std::string escaped(std::string_view text, std::string_view kept) {
     const std::size_t length = utf8_length(text);
     const std::string_view letter = text.substr(0, std::max<std::size_t>(1, length));
     const bool stays = length > 0 && (!is_control(letter) || kept.find(letter) != kept.npos);
-    plain += stays ? std::string(letter) : escape_of(letter);
+    if (stays)
+      plain += letter;
+    else
+      plain += escape_of(letter);
     text.remove_prefix(letter.size());
   }
   return plain;

@@ -2,12 +2,41 @@
 #include "traces/drawings/columns.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace bubblescope::traces {
 
 namespace {
+
+/// The starts of a grid's columns, one after the other, without a division for each.
+class ColumnStarts {
+ public:
+  explicit ColumnStarts(const TimeGrid& grid)
+      : columns_(grid.columns),
+        whole_(grid.span / grid.columns),
+        rest_(grid.span % grid.columns),
+        start_(grid.origin) {}
+
+  Nanos start() const { return start_; }
+
+  void advance() {
+    start_ += whole_;
+    remainder_ += rest_;
+    if (remainder_ < columns_) return;
+    remainder_ -= columns_;
+    ++start_;
+  }
+
+ private:
+  Nanos columns_;
+  Nanos whole_;
+  Nanos rest_;
+  Nanos start_;
+  Nanos remainder_ = 0;
+};
 
 /// The time of a column by kind, in order of appearance.
 class KindTimes {
@@ -63,10 +92,19 @@ class KindTimes {
 }  // namespace
 
 std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program) {
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(program.ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return find_compute_lanes(program, ranks);
+}
+
+std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program,
+                                                           std::span<const std::int32_t> ranks) {
   std::vector<std::vector<InstructionId>> lanes(program.ranks);
+  std::vector<bool> is_wanted(lanes.size(), false);
+  for (const std::int32_t rank : ranks) is_wanted[static_cast<std::size_t>(rank)] = true;
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;
-    if (lane < lanes.size()) lanes[lane].push_back(id);
+    if (lane < lanes.size() && is_wanted[lane]) lanes[lane].push_back(id);
   }
   return lanes;
 }
@@ -89,14 +127,16 @@ std::vector<CopyLane> find_copy_lanes(const Program& program) {
 TimeGrid divide_step(const StepRecord& record, int columns) {
   const Program& program = record.program;
   const Timeline& timeline = record.timeline;
-  const Nanos origin = find_step_bounds(timeline).start;
-  Nanos last = origin;
+  if (program.size() == 0) return {0, 1, columns};
+  Nanos origin = timeline.start[0];
+  Nanos last = std::numeric_limits<Nanos>::min();
   for (InstructionId id = 0; id < program.size(); ++id) {
+    origin = std::min(origin, timeline.start[id]);
     const bool computes = program.instructions[id].lane < static_cast<std::uint32_t>(program.ranks);
     if (!computes && !is_collective(program.instructions[id].op.kind)) continue;
     last = std::max(last, timeline.end[id]);
   }
-  return {origin, std::max<Nanos>(last - origin, 1), columns};
+  return {origin, std::max(last, origin + 1) - origin, columns};
 }
 
 PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
@@ -105,9 +145,11 @@ PaintedRow paint(const StepRecord& record, std::span<const InstructionId> lane,
   PaintedRow row(grid.columns);
   KindTimes tally;
   std::size_t at = 0;
+  ColumnStarts starts(grid);
   for (int column = 0; column < grid.columns; ++column) {
-    const Nanos end = grid.start_of(column + 1);
-    const Nanos begin = grid.start_of(column);
+    const Nanos begin = starts.start();
+    starts.advance();
+    const Nanos end = starts.start();
     Nanos now = begin;
     while (at < lane.size() && timeline.start[lane[at]] < end) {
       const InstructionId id = lane[at];

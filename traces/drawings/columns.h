@@ -25,8 +25,10 @@ struct TimeGrid {
 /// Per column, the instruction that it shows; none where the rank is idle for most of the column.
 using PaintedRow = std::vector<std::optional<InstructionId>>;
 
-/// Returns the instructions of each rank's compute lane, in order.
+/// Returns the instructions of each rank's compute lane, in order; with `ranks`, of these alone.
 std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program);
+std::vector<std::vector<InstructionId>> find_compute_lanes(const Program& program,
+                                                           std::span<const std::int32_t> ranks);
 
 /// A lane in which a rank's activations are copied out of its memory, or back.
 struct CopyLane {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <string>
@@ -38,13 +39,15 @@ struct Layout {
   bool whole_names = true;  ///< false where only the last digits fit the shortest ops
 };
 
-Nanos shortest_op(const StepRecord& record, const std::vector<std::vector<InstructionId>>& lanes) {
+/// Counts all recorded ranks, shown or not, so that drawings of one step have one scale.
+Nanos shortest_op(const StepRecord& record) {
   Nanos shortest = std::numeric_limits<Nanos>::max();
-  for (const std::vector<InstructionId>& lane : lanes)
-    for (const InstructionId id : lane) {
-      const Nanos duration = record.timeline.end[id] - record.timeline.start[id];
-      if (duration > 0) shortest = std::min(shortest, duration);
-    }
+  for (InstructionId id = 0; id < record.program.size(); ++id) {
+    const std::uint32_t lane = record.program.instructions[id].lane;
+    if (lane >= record.report.ranks.size() || !record.report.ranks[lane].is_recorded) continue;
+    const Nanos duration = record.timeline.end[id] - record.timeline.start[id];
+    if (duration > 0) shortest = std::min(shortest, duration);
+  }
   return shortest;
 }
 
@@ -86,15 +89,16 @@ struct Run {
   bool ends = true;    ///< false where a later band shows its end
 };
 
-std::vector<Run> runs_of(const PaintedRow& row, int begin, int end) {
-  std::vector<Run> runs;
-  for (int at = begin; at < end; ++at) {
-    const bool same = at > 0 && row[at] == row[at - 1];
-    if (at == begin || !same) runs.push_back({row[at], 0, !same, true});
-    ++runs.back().columns;
+/// Visits the runs of columns [begin, end).
+void for_each_run(const PaintedRow& row, int begin, int end, const auto& visit) {
+  const auto continues = [&](int at) { return row[at] == row[at - 1]; };
+  const auto columns = static_cast<int>(row.size());
+  for (int at = begin; at < end;) {
+    int next = at + 1;
+    while (next < end && continues(next)) ++next;
+    visit(Run{row[at], next - at, at == 0 || !continues(at), next == columns || !continues(next)});
+    at = next;
   }
-  if (end < static_cast<int>(row.size())) runs.back().ends = row[end] != row[end - 1];
-  return runs;
 }
 
 /// "12", "12.1" with slices; the last digits where that does not fit, unless the end of a band cut
@@ -111,11 +115,8 @@ std::string microbatch_text(const Op& op, int slices, const Run& run, int room) 
   return run.ends ? text.substr(static_cast<std::size_t>(excess)) : "";
 }
 
-std::string repeat(std::string_view glyph, int times) {
-  std::string text;
-  text.reserve(glyph.size() * static_cast<std::size_t>(std::max(times, 0)));
-  for (int at = 0; at < times; ++at) text += glyph;
-  return text;
+void append_repeated(std::string& text, std::string_view glyph, int times) {
+  for (; times > 0; --times) text += glyph;
 }
 
 class TimelineDrawing {
@@ -123,7 +124,7 @@ class TimelineDrawing {
   TimelineDrawing(const StepRecord& record, const DrawOptions& options)
       : record_(record), options_(options), palette_(record.schedule) {
     ranks_ = choose_shown_ranks(record.report, options.all_ranks);
-    std::vector<std::vector<InstructionId>> lanes = find_compute_lanes(record.program);
+    std::vector<std::vector<InstructionId>> lanes = find_compute_lanes(record.program, ranks_);
     for (std::size_t rank = 0; rank < record.report.ranks.size(); ++rank)
       if (!record.report.ranks[rank].is_recorded) lanes[rank].clear();
     const int label_width =
@@ -133,7 +134,7 @@ class TimelineDrawing {
     const std::vector<CopyLane> copies = shown_copies();
     const DrawingSize room{std::max(options.width, kMinWidth) - label_width,
                            static_cast<int>(ranks_.size() + copies.size()), name_length};
-    layout_ = choose_layout(divide_step(record, 1), shortest_op(record, lanes), room);
+    layout_ = choose_layout(divide_step(record, 1), shortest_op(record), room);
     layout_.label_width = label_width;
     unit_ = choose_unit(layout_.grid.span);
     for (const std::int32_t rank : ranks_) {
@@ -150,7 +151,7 @@ class TimelineDrawing {
       const int end = std::min(begin + layout_.columns_per_band, layout_.grid.columns);
       if (begin > 0) text += "\n";
       text += axis(begin, end);
-      for (std::size_t at = 0; at < rows_.size(); ++at) text += row(at, begin, end);
+      for (std::size_t at = 0; at < rows_.size(); ++at) append_row(text, at, begin, end);
     }
     return text + legend();
   }
@@ -203,22 +204,32 @@ class TimelineDrawing {
                           layout_.labelled ? Paint::kLargestShare : Paint::kInProportion));
   }
 
-  std::string row(std::size_t at, int begin, int end) const {
-    std::string text = fmt::format("{:<{}}", labels_[at], layout_.label_width);
-    for (const Run& run : runs_of(rows_[at], begin, end))
-      text += options_.colour ? coloured_cell(run) : plain_cell(run);
-    return text + "\n";
+  void append_row(std::string& text, std::size_t at, int begin, int end) const {
+    fmt::format_to(std::back_inserter(text), "{:<{}}", labels_[at], layout_.label_width);
+    for_each_run(rows_[at], begin, end, [&](const Run& run) {
+      if (options_.colour)
+        text += coloured_cell(run);
+      else
+        append_plain_cell(text, run);
+    });
+    text += "\n";
   }
 
-  std::string plain_cell(const Run& run) const {
-    if (!run.id) return repeat("·", run.columns);
+  void append_plain_cell(std::string& text, const Run& run) const {
+    if (!run.id) return append_repeated(text, "·", run.columns);
     const Op& shown = op(*run.id);
-    const char kind = plain_letter(shown);
-    if (!layout_.labelled) return std::string(static_cast<std::size_t>(run.columns), kind);
-    const char* line = shown.pairing == Pairing::kAlone ? "─" : "═";
-    if (!run.begins) return repeat(line, run.columns);
-    const std::string name = kind + microbatch_text(shown, slices(), run, run.columns - 1);
-    return name + repeat(line, run.columns - static_cast<int>(name.size()));
+    if (!layout_.labelled) {
+      text.append(static_cast<std::size_t>(run.columns), plain_letter(shown));
+      return;
+    }
+    int left = run.columns;
+    if (run.begins) {
+      const std::string microbatch = microbatch_text(shown, slices(), run, run.columns - 1);
+      text += plain_letter(shown);
+      text += microbatch;
+      left -= 1 + static_cast<int>(microbatch.size());
+    }
+    append_repeated(text, shown.pairing == Pairing::kAlone ? "─" : "═", left);
   }
 
   char plain_letter(const Op& shown) const {
@@ -228,7 +239,11 @@ class TimelineDrawing {
   }
 
   std::string coloured_cell(const Run& run) const {
-    if (!run.id) return "\x1b[2m" + repeat("·", run.columns) + kReset;
+    if (!run.id) {
+      std::string idle = "\x1b[2m";
+      append_repeated(idle, "·", run.columns);
+      return idle + kReset;
+    }
     const Op& shown = op(*run.id);
     std::string name;
     if (layout_.labelled) name = microbatch_text(shown, slices(), run, run.columns);
@@ -251,9 +266,12 @@ class TimelineDrawing {
     for (const PaintedRow& row : rows_)
       for (std::size_t at = 0; at < row.size(); ++at) {
         if (!row[at]) continue;
+        if (at > 0 && row[at] == row[at - 1]) {
+          continued = true;
+          continue;
+        }
         kinds.insert(op(*row[at]).kind);
         paired = paired || op(*row[at]).pairing != Pairing::kAlone;
-        continued = continued || (at > 0 && row[at] == row[at - 1]);
       }
     std::vector<std::string> entries;
     for (const OpKind kind : kinds) entries.push_back(legend_of(kind));

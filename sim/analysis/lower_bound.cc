@@ -17,12 +17,6 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Longest dependency chains, as if every rank could run all its ops at once.
-struct Chains {
-  std::vector<Nanos> head;  ///< per instruction: the longest chain before it
-  std::vector<Nanos> tail;  ///< per instruction: the longest chain after it
-};
-
 bool is_gradient(OpKind kind) { return gives_input_grad(kind) || kind == OpKind::kSendBackward; }
 bool is_activation(OpKind kind) { return kind == OpKind::kForward || kind == OpKind::kSendForward; }
 
@@ -58,29 +52,29 @@ bool is_kept_edge(const Instruction& waiting, const Instruction& awaited) {
 /// those by which a pair starts or ends together, those of posts and waits, and waits for sends.
 class DataEdges {
  public:
-  explicit DataEdges(const Program& program)
-      : program_(program), previous_in_lane_(find_previous_in_lane(program)) {}
+  explicit DataEdges(const Program& program) : program_(program) {}
 
-  /// The producer of the data for which one instruction waits for another; empty if there is none.
-  /// In a fused pair all consumers of the first half wait for the second, but the producer is the
-  /// first.
-  std::optional<InstructionId> source(InstructionId to, InstructionId from) const {
+  /// The producer of the data for which one instruction waits for another, or kNoInstruction. In a
+  /// fused pair all consumers of the first half wait for the second, but the producer is the first.
+  InstructionId source(InstructionId to, InstructionId from) {
     const Instruction& waiting = program_.instructions[to];
     const Instruction& awaited = program_.instructions[from];
-    if (is_end_of_message(waiting) || is_end_of_message(awaited)) return {};
+    if (is_end_of_message(waiting) || is_end_of_message(awaited)) return kNoInstruction;
     // A rank waits for a message of its own only to free memory.
-    if (is_message(awaited) && awaited.rank == waiting.rank) return {};
+    if (is_message(awaited) && awaited.rank == waiting.rank) return kNoInstruction;
     if (is_kept_edge(waiting, awaited)) {
       // A pair starts and ends together, so the edge may be that of its other half.
       const bool is_exact =
           waiting.op.pairing != Pairing::kFirst && awaited.op.pairing != Pairing::kSecond;
-      return is_exact ? std::optional(from) : std::nullopt;
+      return is_exact ? from : kNoInstruction;
     }
     if (needs(waiting.op, awaited.op)) return from;
-    if (awaited.op.pairing != Pairing::kSecond) return {};
+    if (awaited.op.pairing != Pairing::kSecond) return kNoInstruction;
+    if (previous_in_lane_.empty()) previous_in_lane_ = find_previous_in_lane(program_);
     const InstructionId first = previous_in_lane_[from];
-    if (first != kNoInstruction && needs(waiting.op, program_.instructions[first].op)) return first;
-    return {};
+    const bool gives =
+        first != kNoInstruction && needs(waiting.op, program_.instructions[first].op);
+    return gives ? first : kNoInstruction;
   }
 
  private:
@@ -89,44 +83,22 @@ class DataEdges {
   }
 
   const Program& program_;
-  std::vector<InstructionId> previous_in_lane_;
+  std::vector<InstructionId> previous_in_lane_;  ///< empty until a pair asks for it
 };
-
-Chains find_longest_chains(const Program& program, const Timeline& timeline) {
-  Chains chains{std::vector<Nanos>(program.size(), 0), std::vector<Nanos>(program.size(), 0)};
-  const DataEdges edges(program);
-  // Parallel to the dependencies, for the backward pass.
-  std::vector<InstructionId> sources;
-  sources.reserve(program.dependencies.size());
-  for (InstructionId id = 0; id < program.size(); ++id)
-    for (const InstructionId from : program.dependencies_of(id)) {
-      const InstructionId source = edges.source(id, from).value_or(kNoInstruction);
-      sources.push_back(source);
-      if (source != kNoInstruction)
-        chains.head[id] =
-            std::max(chains.head[id], chains.head[source] + timeline.uncontended_duration(source));
-    }
-  for (InstructionId id = program.size(); id-- > 0;) {
-    const Nanos with_me = chains.tail[id] + timeline.uncontended_duration(id);
-    for (std::uint32_t at = program.dependency_begin[id]; at < program.dependency_begin[id + 1];
-         ++at)
-      if (sources[at] != kNoInstruction)
-        chains.tail[sources[at]] = std::max(chains.tail[sources[at]], with_me);
-  }
-  return chains;
-}
 
 /// Numbers the (stage, rank) pairs that can occur: the replicas of a stage are on consecutive
 /// ranks.
 class StageRanks {
  public:
-  explicit StageRanks(const Program& program) {
-    for (const Instruction& instruction : program.instructions) {
-      const auto stage = static_cast<std::size_t>(instruction.op.stage);
-      if (stage >= ranges_.size()) ranges_.resize(stage + 1);
-      ranges_[stage].first_rank = std::min(ranges_[stage].first_rank, instruction.rank);
-      ranges_[stage].last_rank = std::max(ranges_[stage].last_rank, instruction.rank);
-    }
+  void add(const Instruction& instruction) {
+    const auto stage = static_cast<std::size_t>(instruction.op.stage);
+    if (stage >= ranges_.size()) ranges_.resize(stage + 1);
+    ranges_[stage].first_rank = std::min(ranges_[stage].first_rank, instruction.rank);
+    ranges_[stage].last_rank = std::max(ranges_[stage].last_rank, instruction.rank);
+  }
+
+  /// Assigns the numbers, once all instructions have been added.
+  void number() {
     for (StageRankRange& entry : ranges_) {
       entry.begin = size_;
       if (entry.last_rank >= entry.first_rank)
@@ -300,33 +272,82 @@ class UniformMicrobatches {
   bool is_uniform_ = true;
 };
 
-Nanos general_bound(const Program& program, const Timeline& timeline, const Repeats& repeats,
-                    Nanos rest) {
-  const Chains chains = find_longest_chains(program, timeline);
-  const StageRanks stage_ranks(program);
-  std::vector<OpClass> classes(stage_ranks.size() * kOpKinds);
-  std::vector<std::int32_t> rank_of_entry(stage_ranks.size(), 0);
-  Nanos bound = 0;
-  for (InstructionId id = 0; id < program.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    const Nanos duration = timeline.uncontended_duration(id);
-    bound = std::max(bound, chains.head[id] + duration + chains.tail[id]);
-    if (instruction.lane >= static_cast<std::uint32_t>(program.ranks)) continue;
-    const std::size_t entry = stage_ranks(instruction);
-    rank_of_entry[entry] = instruction.rank;
-    OpClass& op_class = classes[entry * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
-    op_class.head = std::min(op_class.head, chains.head[id]);
-    op_class.tail = std::min(op_class.tail, chains.tail[id]);
-    const Nanos with_rest = is_compute(instruction.op.kind) ? duration + rest : duration;
-    op_class.work += repeats.count(timeline.start[id]) * with_rest;
+/// The bound by longest chains of dependencies, as if every rank could run all its ops at once, and
+/// by the work of each rank between the shortest of them. One pass forwards finds the chains that
+/// end with an instruction, one backwards those that begin after it.
+class GeneralBound {
+ public:
+  GeneralBound(const Program& program, const Timeline& timeline, const Repeats& repeats, Nanos rest)
+      : program_(program), timeline_(timeline), repeats_(repeats), rest_(rest) {}
+
+  Nanos find() {
+    walk_forwards();
+    stage_ranks_.number();
+    classes_.resize(stage_ranks_.size() * kOpKinds);
+    rank_of_entry_.resize(stage_ranks_.size(), 0);
+    walk_backwards();
+    std::vector<std::vector<OpClass>> of_rank(program_.ranks);
+    for (std::size_t at = 0; at < classes_.size(); ++at)
+      if (classes_[at].work > 0) of_rank[rank_of_entry_[at / kOpKinds]].push_back(classes_[at]);
+    for (std::vector<OpClass>& rank_classes : of_rank)
+      bound_ = std::max(bound_, bound_of_rank(std::move(rank_classes), rest_));
+    return bound_;
   }
-  std::vector<std::vector<OpClass>> of_rank(program.ranks);
-  for (std::size_t at = 0; at < classes.size(); ++at)
-    if (classes[at].work > 0) of_rank[rank_of_entry[at / kOpKinds]].push_back(classes[at]);
-  for (std::vector<OpClass>& rank_classes : of_rank)
-    bound = std::max(bound, bound_of_rank(std::move(rank_classes), rest));
-  return bound;
-}
+
+ private:
+  void walk_forwards() {
+    chain_.resize(program_.size());
+    sources_.reserve(program_.dependencies.size());
+    DataEdges edges(program_);
+    for (InstructionId id = 0; id < program_.size(); ++id) {
+      Nanos head = 0;
+      for (const InstructionId from : program_.dependencies_of(id)) {
+        const InstructionId source = edges.source(id, from);
+        sources_.push_back(source);
+        if (source != kNoInstruction) head = std::max(head, chain_[source]);
+      }
+      chain_[id] = head + timeline_.uncontended_duration(id);
+      stage_ranks_.add(program_.instructions[id]);
+    }
+  }
+
+  void walk_backwards() {
+    std::vector<Nanos> tails(program_.size(), 0);  // the longest chain after each instruction
+    for (InstructionId id = program_.size(); id-- > 0;) {
+      const Nanos duration = timeline_.uncontended_duration(id);
+      const Nanos tail = tails[id];
+      bound_ = std::max(bound_, chain_[id] + tail);
+      add_to_class(id, duration, tail);
+      const std::uint32_t end = program_.dependency_begin[id + 1];
+      for (std::uint32_t at = program_.dependency_begin[id]; at < end; ++at)
+        if (sources_[at] != kNoInstruction)
+          tails[sources_[at]] = std::max(tails[sources_[at]], tail + duration);
+    }
+  }
+
+  void add_to_class(InstructionId id, Nanos duration, Nanos tail) {
+    const Instruction& instruction = program_.instructions[id];
+    if (instruction.lane >= static_cast<std::uint32_t>(program_.ranks)) return;
+    const std::size_t entry = stage_ranks_(instruction);
+    rank_of_entry_[entry] = instruction.rank;
+    OpClass& op_class = classes_[entry * kOpKinds + static_cast<std::size_t>(instruction.op.kind)];
+    op_class.head = std::min(op_class.head, chain_[id] - duration);
+    op_class.tail = std::min(op_class.tail, tail);
+    const Nanos with_rest = is_compute(instruction.op.kind) ? duration + rest_ : duration;
+    op_class.work += repeats_.count(timeline_.start[id]) * with_rest;
+  }
+
+  const Program& program_;
+  const Timeline& timeline_;
+  Repeats repeats_;
+  Nanos rest_;
+  std::vector<Nanos> chain_;            ///< per instruction: the longest chain that ends with it
+  std::vector<InstructionId> sources_;  ///< parallel to the dependencies: producers of their data
+  StageRanks stage_ranks_;
+  std::vector<OpClass> classes_;  ///< [entry * kOpKinds + kind]
+  std::vector<std::int32_t> rank_of_entry_;
+  Nanos bound_ = 0;
+};
 
 }  // namespace
 
@@ -338,7 +359,7 @@ Nanos lower_bound(const Program& program, const Timeline& timeline, const Repeat
   const Nanos rest = find_rest(program, timeline);
   if (const auto bound = UniformMicrobatches(program, timeline, repeats, rest).bound())
     return *bound;
-  return general_bound(program, timeline, repeats, rest);
+  return GeneralBound(program, timeline, repeats, rest).find();
 }
 
 }  // namespace bubblescope::inline sim

@@ -15,19 +15,20 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// Reports sum durations, per rank and over all ranks, so the sums must be in range.
-void expect_countable_times(const Program& program, const Timeline& timeline) {
-  if (program.size() == 0) return;
+/// Returns the bounds of a step. Reports sum durations, per rank and over all ranks, so the sums
+/// must be in range.
+StepBounds find_countable_bounds(const Program& program, const Timeline& timeline) {
+  if (program.size() == 0) return {};
   DurationSum sum;
-  Nanos first = timeline.start[0];
-  Nanos last = timeline.end[0];
+  StepBounds bounds{timeline.start[0], timeline.end[0]};
   for (InstructionId id = 0; id < program.size(); ++id) {
     sum.add(timeline.end[id] - timeline.start[id]);
-    first = std::min(first, timeline.start[id]);
-    last = std::max(last, timeline.end[id]);
+    bounds.start = std::min(bounds.start, timeline.start[id]);
+    bounds.end = std::max(bounds.end, timeline.end[id]);
   }
   sum.expect_in_range();
-  expect_in_range(last - first, program.ranks);
+  expect_in_range(bounds.end - bounds.start, program.ranks);
+  return bounds;
 }
 
 }  // namespace
@@ -59,12 +60,12 @@ namespace {
 BubbleReport report_times(const ValidSchedule& schedule, const Program& program,
                           const Timeline& timeline, const Blockers& blockers,
                           const Repeats& repeats = {}) {
-  expect_countable_times(program, timeline);
+  const StepBounds bounds = find_countable_bounds(program, timeline);
   BubbleReport report;
   report.source = timeline.source;
   report.schedule = schedule->name;
   report.shape = schedule->shape;
-  report.ranks = account_for_time(program, timeline, blockers, repeats);
+  report.ranks = account_for_time(program, timeline, blockers, repeats, bounds);
   report = with_totals(std::move(report));
   report.period = find_period(schedule, program, timeline);
   return report;

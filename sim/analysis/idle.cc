@@ -150,9 +150,9 @@ void visit_gap(const Program& program, const Timeline& timeline, const Blockers&
 /// the parts of a gap in reverse.
 template <class Visit>
 void visit_idle(const Program& program, const Timeline& timeline, const Blockers& blockers,
-                Visit visit) {
+                Nanos step_start, Visit visit) {
   const auto ranks = static_cast<std::size_t>(program.ranks);
-  std::vector<Nanos> idle_from(ranks, find_step_bounds(timeline).start);
+  std::vector<Nanos> idle_from(ranks, step_start);
   std::vector<bool> started(ranks, false);
   bool has_collectives = false;
   for (InstructionId id = 0; id < program.size(); ++id) {
@@ -185,12 +185,12 @@ void reclassify_imbalance(RankReport& rank, Nanos busiest) {
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
                                          const Blockers& blockers) {
-  return account_for_time(program, timeline, blockers, {});
+  return account_for_time(program, timeline, blockers, {}, find_step_bounds(timeline));
 }
 
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
-                                         const Blockers& blockers, const Repeats& repeats) {
-  const StepBounds bounds = find_step_bounds(timeline);
+                                         const Blockers& blockers, const Repeats& repeats,
+                                         const StepBounds& bounds) {
   std::vector<RankReport> ranks(program.ranks);
   std::vector<bool> started(program.ranks, false);
   for (RankReport& rank : ranks) rank.first_start = rank.last_end = bounds.start;
@@ -207,7 +207,7 @@ std::vector<RankReport> account_for_time(const Program& program, const Timeline&
     rank.busy += duration;
     entry_of(rank, classify_busy(instruction.op.kind)) += duration;
   }
-  visit_idle(program, timeline, blockers, [&](const IdleGap& gap) {
+  visit_idle(program, timeline, blockers, bounds.start, [&](const IdleGap& gap) {
     RankReport& rank = ranks[gap.rank];
     const std::int64_t times = gap.before ? repeats.count(timeline.start[*gap.before]) : 1;
     entry_of(rank, gap.cause) += times * (gap.end - gap.start);
@@ -269,17 +269,17 @@ std::vector<IdleGap> mark_imbalance(const std::vector<IdleGap>& gaps, Nanos imba
 
 std::vector<IdleGap> find_idle_gaps(const Program& program, const Timeline& timeline) {
   const Blockers blockers(program, timeline);
-  const Nanos step_end = find_step_bounds(timeline).end;
-  const std::vector<RankReport> ranks = account_for_time(program, timeline, blockers);
+  const StepBounds bounds = find_step_bounds(timeline);
+  const std::vector<RankReport> ranks = account_for_time(program, timeline, blockers, {}, bounds);
   std::vector<std::vector<IdleGap>> gaps(ranks.size());
-  visit_idle(program, timeline, blockers,
+  visit_idle(program, timeline, blockers, bounds.start,
              [&](const IdleGap& gap) { gaps[static_cast<std::size_t>(gap.rank)].push_back(gap); });
   std::vector<IdleGap> all;
   for (std::size_t rank = 0; rank < gaps.size(); ++rank) {
     const Nanos last_end = ranks[rank].last_end;
-    if (last_end < step_end)
+    if (last_end < bounds.end)
       gaps[rank].push_back(
-          {static_cast<std::int32_t>(rank), IdleCause::kDrain, last_end, step_end, {}});
+          {static_cast<std::int32_t>(rank), IdleCause::kDrain, last_end, bounds.end, {}});
     const std::vector<IdleGap> marked =
         mark_imbalance(join_gaps(std::move(gaps[rank])),
                        ranks[rank].idle_by_cause[static_cast<std::size_t>(IdleCause::kImbalance)]);

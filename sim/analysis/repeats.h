@@ -26,10 +26,11 @@ struct Repeats {
   Nanos added() const { return copies * period(); }
 };
 
-/// Does the work of account_for_time() for a step that repeats a period. Every rank must be busy
-/// before the period and after it.
+/// Does the work of account_for_time() for a step that repeats a period; the bounds are those of
+/// its timeline. Every rank must be busy before the period and after it.
 std::vector<RankReport> account_for_time(const Program& program, const Timeline& timeline,
-                                         const Blockers& blockers, const Repeats& repeats);
+                                         const Blockers& blockers, const Repeats& repeats,
+                                         const StepBounds& bounds);
 
 /// lower_bound() of such a step: its ranks do more work in chains of the same length.
 Nanos lower_bound(const Program& program, const Timeline& timeline, const Repeats& repeats);

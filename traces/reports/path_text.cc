@@ -36,6 +36,7 @@ struct PathSummary {
   std::map<std::int32_t, Nanos> by_rank;
   Nanos messages = 0;
   Nanos waiting = 0;
+  Nanos makespan = 0;  ///< of the step, which the path fills
 };
 
 /// Adds the time of a part of the path to the kinds that it counts to.
@@ -58,6 +59,7 @@ PathSummary summarize(const StepRecord& record) {
   for (const PathPart& part : measure_path(record.report.critical_path, record.timeline)) {
     const Instruction& instruction = record.program.instructions[part.id];
     summary.waiting += part.gap;
+    summary.makespan += part.gap + part.time;
     if (is_message(instruction)) {
       summary.messages += part.time;
       continue;
@@ -75,8 +77,7 @@ PathSummary summarize(const StepRecord& record) {
 
 /// The heading of the path. If the report is the mean of several steps, the path is that of the
 /// drawn step, whose makespan differs from the mean.
-std::string title(const StepRecord& record) {
-  const Nanos makespan = compute_makespan(record.timeline);
+std::string title(const StepRecord& record, Nanos makespan) {
   if (makespan == record.report.makespan) return "critical path";
   return fmt::format("critical path of the drawn step, {}", format_time(makespan));
 }
@@ -127,7 +128,7 @@ std::vector<std::string> entries_of(const Program& program, const std::vector<Se
 std::string write_path_text(const StepRecord& record, int width) {
   const PathSummary summary = summarize(record);
   if (summary.segments.empty()) return {};
-  return wrap(headline(title(record), summary), "", "  ", width) +
+  return wrap(headline(title(record, summary.makespan), summary), "", "  ", width) +
          wrap(entries_of(record.program, summary.segments), "  ", " → ", width);
 }
 

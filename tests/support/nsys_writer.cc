@@ -345,8 +345,9 @@ bool write_database(const std::string& path, const std::string& sql) {
       dlsym(library, "sqlite3_exec"));
   const auto close = reinterpret_cast<int (*)(void*)>(dlsym(library, "sqlite3_close"));
   void* database = nullptr;
-  const bool made = open(path.c_str(), &database) == 0 &&
-                    run(database, sql.c_str(), nullptr, nullptr, nullptr) == 0;
+  const bool made =
+      open(path.c_str(), &database) == 0 &&
+      run(database, ("PRAGMA synchronous=OFF;" + sql).c_str(), nullptr, nullptr, nullptr) == 0;
   close(database);
   return made;
 }

@@ -11,6 +11,7 @@ cd "$(dirname "$0")/../.."
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 export PIP_NO_CLEAN=1 TMPDIR=/root/tmp  # keeps the wheel that `pip install .` makes
 mkdir -p /root/tmp
+! command -v ccache > /dev/null || export CXX=c++  # the name by which the cache knows the objects of the program
 
 say() { printf '\n--- %s\n' "$*"; }
 

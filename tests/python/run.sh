@@ -16,6 +16,9 @@ if ! "$venv/bin/pip" download -q --no-deps --dest "$venv" nanobind > build/pytho
   echo "Python: not checked, PyPI cannot be reached (build/python-package.log)"
   exit 77
 fi
+# Where a compiler cache has the objects of the program, it knows them by the compiler's name that CMake chooses; Python's
+# own build settings have another name for it.
+export CXX=${CXX:-c++}
 before=$(date +%s)
 "$venv/bin/pip" install . > build/python-package.log 2>&1 || { tail -n 30 build/python-package.log; exit 1; }
 took=$(($(date +%s) - before))

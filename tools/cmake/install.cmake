@@ -1,9 +1,9 @@
 # Installs the program and its modules (component `program`), and the headers with a library for other projects
 # (component `development`).
 #
-# The library is static and contains the very objects of the program, so nothing has to be compiled twice or as
-# position-independent code. Its schedules register themselves, and a linker drops such objects from an archive;
-# bubblescope::bubblescope, defined in bubblescope-config.cmake.in, therefore links the whole archive.
+# The library is static and contains the very objects of the program, so nothing has to be compiled twice. Its schedules
+# register themselves, and a linker drops such objects from an archive; bubblescope::bubblescope, defined in
+# bubblescope-config.cmake.in, therefore links the whole archive.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS sim/*.h schedules/*.h traces/*.h exec/*.h)
 
 add_library(bubblescope_archive STATIC)

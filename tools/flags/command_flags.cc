@@ -262,6 +262,8 @@ std::vector<std::string> CommandFlags::given_under(const std::string& heading) c
   return names;
 }
 
+std::string CommandFlags::name() const { return parser_->app.get_name(); }
+
 /// Adds the flags that the words name, those that they must name, and the positional words. Adds
 /// all flags if anything that looks like a flag is not the whole name of one, such as --help, -m8
 /// or a mistyped name.

@@ -156,11 +156,11 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
   const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --recompute fll", 2, "did you mean 'full'?"},
       {"simulate 1f1b --pp 4 -m 8 --recompute full,none", 2, "--recompute has 2 entries"},
-      {"simulate forward-only --pp 4 -m 8 --recompute full", 1, "runs forward only"},
+      {"simulate forward-only --pp 4 -m 8 --recompute full", 2, "runs forward only"},
       {"simulate 1f1b --pp 4 -m 8 --saved-fraction 1.5", 2,
        "--saved-fraction: '1.5' is not a fraction"},
       {"simulate 1f1b --pp 4 -m 8 --offload 1,0", 2, "--offload: '0' is not a number of ops"},
-      {"simulate bpipe --pp 4 -m 8 --offload 1", 1, "bpipe evicts already"},
+      {"simulate bpipe --pp 4 -m 8 --offload 1", 2, "bpipe evicts already"},
       {"convert bpipe --pp 4 -m 8 --to pytorch-csv", 2, "moves activations (0EVICT"},
   };
   for (const OutcomeCase& test : cases) expect_outcome(test);

@@ -213,16 +213,24 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   return gradients_match(comparisons) ? 0 : 1;
 }
 
-/// Files contain their shape; schedules by name need one.
-void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
-                  const PredictOptions& options) {
+/// Files contain their shape; schedules by name need one. Returns it with the sizes of the files
+/// where no flag gives them.
+ShapeOptions complete_shape(const std::string& list, const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
-  const bool given = options.shape.ranks &&
-                     (options.shape.microbatches || options.model.global_batch ||
-                      !options.model.lengths_file.empty() || !options.arrivals_file.empty());
-  if (given || !shapes.empty() || std::all_of(names.begin(), names.end(), is_schedule_file)) return;
-  throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
-              " --pp 4 -m 8'");
+  if (!has_open_sizes(options) || std::all_of(names.begin(), names.end(), is_schedule_file))
+    return options.shape;
+  const std::vector<StatedSizes> stated = read_stated_sizes(names);
+  if (stated.empty())
+    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
+                " --pp 4 -m 8'");
+  const ShapeOptions shape = take_stated_sizes(options, stated);
+  std::string taken;
+  if (!options.shape.ranks) taken += fmt::format(" --pp {}", *shape.ranks);
+  if (!options.shape.microbatches && shape.microbatches)
+    taken += fmt::format(" -m {}", *shape.microbatches);
+  print_message("bubblescope: schedules that are built by name have{}, as {} states\n", taken,
+                stated.front().name);
+  return shape;
 }
 
 struct CompareOptions {
@@ -273,7 +281,6 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_sizes_once(options.shapes, options.predict.shape);
-  expect_shape(options.list, options.shapes, options.predict);
   if (!predicts_only) expect_runnable(options.predict);
 }
 
@@ -302,6 +309,7 @@ int run_compare(const Arguments& arguments) {
   if (!options.run.backend.empty()) choose_measured_work(app, options.run);
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   find_unstated_defaults(app, options.predict);
+  if (options.shapes.empty()) options.predict.shape = complete_shape(options.list, options.predict);
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
   if (!shows_ops && output.format != OutputFormat::kJson) options.predict.slack = Slack::kSkip;

@@ -102,7 +102,7 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
   for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
   std::vector<ComparedRow> rows;
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
-    row.name = std::move(name);
+    row.name = row.schedule = std::move(name);
     row.of_all = is_all(list);
     if (row.of_all && !row.refusal.empty()) return;
     if (shapes.size() > 1) row.name += " " + shape;

@@ -31,6 +31,10 @@ std::vector<std::string> without_repeats(std::vector<std::string> names) {
   return names;
 }
 
+bool is_same_schedule(const std::string& name, const std::string& other) {
+  return meaning_of(name) == meaning_of(other);
+}
+
 std::vector<std::string> list_schedules(const std::string& list) {
   std::vector<std::string> names;
   for (const std::string& word : split(list, ','))

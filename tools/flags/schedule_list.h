@@ -14,3 +14,6 @@ std::vector<std::string> list_schedules(const std::string& list);
 std::vector<std::string> without_repeats(std::vector<std::string> names);
 
 }  // namespace bubblescope::tools
+/// Whether two words name the same schedule, or the same path.
+bool is_same_schedule(const std::string& name, const std::string& other);
+

@@ -85,13 +85,7 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
 }  // namespace
 
 std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names;
-  if (is_all(list)) {
-    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      if (def.trains) names.push_back(def.name);
-    return names;
-  }
-  names = list_schedules(list);
+  std::vector<std::string> names = list_schedules_or_all(list);
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }

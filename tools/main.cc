@@ -44,7 +44,7 @@ int dispatch(const Arguments& words) {
     print_help();
     return words.empty() ? 2 : 0;
   }
-  if (words[0] == "--version") {
+  if (words[0] == "--version" || words[0] == "version") {
     print_output("bubblescope {}\n", BUBBLESCOPE_VERSION);
     return 0;
   }

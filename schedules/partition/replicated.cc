@@ -43,6 +43,28 @@ class StageTimes {
   std::vector<Nanos> times_;
 };
 
+/// The units of a level that layers need at least for every stage to take less than `limit`: r
+/// units of u workers do less than r u limit of work in that time. Work of the same number of units
+/// as that of the question before takes no division.
+class MinUnits {
+ public:
+  MinUnits(Nanos limit, std::int64_t workers_of_unit)
+      : of_unit_(limit > kNone / workers_of_unit ? kNone : limit * workers_of_unit) {}
+
+  std::int64_t operator()(Nanos work) {
+    if (work < begin_ || work - begin_ >= of_unit_) {
+      units_ = work / of_unit_ + 1;
+      begin_ = (units_ - 1) * of_unit_;
+    }
+    return units_;
+  }
+
+ private:
+  Nanos of_unit_;    ///< the work that one unit does
+  Nanos begin_ = 0;  ///< of the work that needs `units_`
+  std::int64_t units_ = 1;
+};
+
 /// The layers between two prefixes, on a number of workers of a level.
 struct Part {
   std::int32_t from = 0;
@@ -64,7 +86,15 @@ class LevelPlan {
         request_(request),
         level_(request.levels[level]),
         below_(level == 0 ? 1 : request.levels[level - 1].workers),
+        in_unit_(workers_below(request, level)),
         is_last_(level + 1 == request.levels.size()) {}
+
+  /// The workers of one unit of the level.
+  static std::int64_t workers_below(const ReplicationRequest& request, std::size_t level) {
+    std::int64_t workers = 1;
+    for (std::size_t inner = 0; inner < level; ++inner) workers *= request.levels[inner].workers;
+    return workers;
+  }
 
   void solve(const StageTimes& times) {
     const auto size = static_cast<std::int32_t>(prefixes_.all.size());
@@ -136,19 +166,60 @@ class LevelPlan {
     return time;
   }
 
+  /// The time of the layers between two prefixes on one worker.
+  Nanos work_between(std::int32_t from, std::int32_t to) const {
+    return prefixes_.all[static_cast<std::size_t>(to)].time -
+           prefixes_.all[static_cast<std::size_t>(from)].time;
+  }
+
+  /// The period of a part that ends in this stage, if it is below the limit; else one that is not.
+  Nanos period_below(Nanos limit, const StageTimes& times, const Part& part,
+                     const Part& last) const {
+    const Nanos first = (*this)({part.from, last.from, part.workers - last.workers}).period;
+    return first >= limit ? first : std::max(first, stage_time(times, last, part.workers));
+  }
+
+  /// A period that the part can have, so that longer ones need not be looked at: its last stage is
+  /// chosen as for the part that ends one prefix earlier.
+  Nanos known_period(const StageTimes& times, const Part& part) const {
+    if (part.to - 1 <= part.from || times(part.from, part.to - 1) == kNone) return kNone;
+    const Choice& near = (*this)({part.from, part.to - 1, part.workers});
+    if (near.period == kNone) return kNone;
+    Nanos known = kNone;
+    for (std::int32_t split = near.split; split <= near.split + 1; ++split) {
+      if (split <= part.from || split >= part.to || near.replicas >= part.workers ||
+          times(part.from, split) == kNone || times(split, part.to) == kNone)
+        continue;
+      known = std::min(known, period_below(known, times, part, {split, part.to, near.replicas}));
+    }
+    return known;
+  }
+
+  /// Takes the first of the best choices, with the fewest layers before the last stage and then its
+  /// fewest replicas.
   Choice best_choice(const StageTimes& times, const Part& part) const {
     Choice best;
     if (!request_.straight || part.workers == 1)
       best = {stage_time(times, part, part.workers), part.from, part.workers};
-    const std::int32_t max_replicas = request_.straight ? 1 : part.workers - 1;
     if (part.workers == 1) return best;
+    const std::int64_t max_replicas = request_.straight ? 1 : part.workers - 1;
+    const Nanos known = known_period(times, part);
+    Nanos limit = std::min(best.period, known == kNone ? kNone : known + 1);
+    MinUnits units_before(limit, in_unit_);
+    MinUnits units_of_last(limit, in_unit_);
     for (const std::int32_t split : prefixes_.contained[static_cast<std::size_t>(part.to)]) {
+      if (limit == 0) break;  // nothing is shorter
       if (split <= part.from || times(part.from, split) == kNone) continue;
-      for (std::int32_t replicas = 1; replicas <= max_replicas; ++replicas) {
-        const Nanos first = (*this)({part.from, split, part.workers - replicas}).period;
-        if (first >= best.period) continue;
-        const Nanos last = stage_time(times, {split, part.to, replicas}, part.workers);
-        if (std::max(first, last) < best.period) best = {std::max(first, last), split, replicas};
+      const std::int64_t most =
+          std::min(max_replicas, part.workers - units_before(work_between(part.from, split)));
+      for (std::int64_t units = units_of_last(work_between(split, part.to)); units <= most;
+           ++units) {
+        const auto replicas = static_cast<std::int32_t>(units);
+        const Nanos period = period_below(limit, times, part, {split, part.to, replicas});
+        if (period >= limit) continue;
+        best = {period, split, replicas};
+        limit = period;
+        units_before = units_of_last = MinUnits(limit, in_unit_);
       }
     }
     return best;
@@ -157,7 +228,8 @@ class LevelPlan {
   const Prefixes& prefixes_;
   const ReplicationRequest& request_;
   const WorkerLevel& level_;
-  std::int32_t below_;  ///< workers in a unit, which share its all-reduce
+  std::int32_t below_;    ///< workers in a unit, which share its all-reduce
+  std::int64_t in_unit_;  ///< workers in a unit, at the innermost level
   bool is_last_;
   std::vector<Choice> choices_;
 };

@@ -36,18 +36,20 @@ bool allocates(const MemoryAmount& change) {
 /// The amounts that ops add to memory, with regard to what their stages recompute.
 class Amounts {
  public:
-  Amounts(const Schedule& schedule, const Program& program, const MemoryModel& memory)
+  Amounts(const Schedule& schedule, const MemoryModel& memory)
       : schedule_(schedule), memory_(memory), index_(schedule) {
     const MemoryDelta chunk = chunk_millionths(memory.release);
+    whole_.reserve(static_cast<std::size_t>(schedule.stages()) * kComputeKinds);
     for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
       for (int kind = 0; kind < kComputeKinds; ++kind)
         whole_.push_back(
             whole_of(chunk, static_cast<std::size_t>(stage), static_cast<OpKind>(kind)));
-    for (const Instruction& instruction : program.instructions) {
-      if (instruction.op.kind != OpKind::kRecompute) continue;
-      if (recomputed_.empty()) recomputed_.resize(index_.size(), false);
-      recomputed_[forward_of(instruction.op)] = true;
-    }
+    for (const RankOrder& ops : schedule.order)
+      for (const Op& op : ops)
+        if (op.kind == OpKind::kRecompute) mark_recomputed(op);
+    if (recomputed_.empty() || !memory.by_microbatch.empty()) return;
+    for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
+      saved_.push_back(saved_of({.stage = stage}));
   }
 
   /// The amount that a compute op adds to its rank's memory.
@@ -63,8 +65,19 @@ class Amounts {
 
   /// The amount that the forward of an op's stage and micro-batch saves.
   MemoryAmount saved(const Op& op) const {
+    if (recomputed_.empty() || !recomputed_[forward_of(op)]) return whole(op, OpKind::kForward);
+    return saved_.empty() ? saved_of(op) : saved_[static_cast<std::size_t>(op.stage)];
+  }
+
+ private:
+  void mark_recomputed(const Op& op) {
+    if (recomputed_.empty()) recomputed_.resize(index_.size(), false);
+    recomputed_[forward_of(op)] = true;
+  }
+
+  /// The amount that a forward saves if the rest is recomputed.
+  MemoryAmount saved_of(const Op& op) const {
     MemoryAmount held = whole(op, OpKind::kForward);
-    if (recomputed_.empty() || !recomputed_[forward_of(op)]) return held;
     const std::optional<Bytes> bytes = checkpoint_bytes(op);
     const Millionths share = share_of(op.stage, held.bytes, bytes);
     held.chunk_millionths = scale(held.chunk_millionths, share);
@@ -73,7 +86,6 @@ class Amounts {
     return held;
   }
 
- private:
   std::size_t forward_of(const Op& op) const {
     return index_(Value{ValueKind::kActivation, op.stage, op.microbatch, op.slice});
   }
@@ -110,6 +122,7 @@ class Amounts {
   const MemoryModel& memory_;
   ValueIndex index_;
   std::vector<MemoryAmount> whole_;  ///< [stage * kComputeKinds + kind]
+  std::vector<MemoryAmount> saved_;  ///< [stage], where all micro-batches take the same
   std::vector<bool> recomputed_;     ///< by a forward's index; empty: none
 };
 
@@ -148,7 +161,7 @@ template <class Visit>
 void for_each_change(const Schedule& schedule, const Program& program, const Timeline& timeline,
                      const MemoryModel& memory, const std::vector<BufferChange>& buffers,
                      Visit visit) {
-  const Amounts amounts(schedule, program, memory);
+  const Amounts amounts(schedule, memory);
   const auto compute_change = [&](InstructionId id) {
     const MemoryAmount amount = amounts.of(program.instructions[id].op);
     const Nanos time = allocates(amount) ? timeline.start[id] : timeline.end[id];

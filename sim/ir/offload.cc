@@ -169,24 +169,24 @@ Copies place_copies(const RankOrder& ops, const OffloadPlan& plan) {
   return copies;
 }
 
+/// Throws Error for schedules that take no offload in any shape.
 void expect_free(const Schedule& schedule) {
   if (schedule.forward_only)
-    throw Error(Fault::kProblem,
-                schedule.name + " runs forward only and saves no activations; leave `offload` out");
+    throw Error(schedule.name + " runs forward only and saves no activations; leave `offload` out");
   if (!schedule.offload_target_of_rank.empty())
-    throw Error(Fault::kProblem, schedule.name + " evicts already; leave `offload` out");
+    throw Error(schedule.name + " evicts already; leave `offload` out");
   if (schedule.side_stages > 0)
-    throw Error(Fault::kProblem, schedule.name +
-                                     " has stages beside the chain, whose activations are needed "
-                                     "soon; leave `offload` out");
+    throw Error(schedule.name +
+                " has stages beside the chain, whose activations are needed soon; leave `offload` "
+                "out");
   if (schedule.fused_forwards > 1)
-    throw Error(Fault::kProblem, schedule.name +
-                                     " fuses forwards, between which copies cannot be "
-                                     "placed; leave `offload` out, or unfuse them");
+    throw Error(schedule.name +
+                " fuses forwards, between which copies cannot be placed; leave `offload` out, or "
+                "unfuse them");
   if (posts_messages(schedule))
-    throw Error(Fault::kProblem, schedule.name +
-                                     " posts its messages, between which copies cannot be placed; "
-                                     "leave `offload` out, or the messages");
+    throw Error(schedule.name +
+                " posts its messages, between which copies cannot be placed; leave `offload` out, "
+                "or the messages");
 }
 
 }  // namespace

@@ -29,14 +29,13 @@ std::vector<Recompute> spread_over_stages(const Schedule& schedule,
 
 void expect_backwards_alone(const Schedule& schedule) {
   if (schedule.forward_only)
-    throw Error(
-        Fault::kProblem,
-        schedule.name + " runs forward only and saves no activations; leave `recompute` out");
+    throw Error(schedule.name +
+                " runs forward only and saves no activations; leave `recompute` out");
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute)
-        throw Error(Fault::kProblem, schedule.name + " recomputes already (" + to_string(op) +
-                                         "); leave `recompute` out");
+        throw Error(schedule.name + " recomputes already (" + to_string(op) +
+                    "); leave `recompute` out");
 }
 
 /// The R that must precede this op, if its stage recomputes.

@@ -38,7 +38,7 @@ void expect_divisible(const ModelOnDevices& on) {
     refuse("`shard_size`", *parallel.shard_ranks, "`dp` times `cp`",
            std::int64_t{parallel.data} * parallel.context);
   if (parallel.expert > 1 && !on.model.experts)
-    throw Error(Fault::kProblem, "the model has no experts; leave `ep` out");
+    throw Error("the model has no experts; leave `ep` out");
   if (on.model.experts)
     refuse("`ep`", parallel.expert, "the model's experts", on.model.experts->count);
   const std::int64_t parts = parallel.expert_split();

@@ -36,6 +36,14 @@ TEST(CommandLine, SaysWhatToWriteInstead) {
       {"simulate 1f1b,gpipe --pp 4 -m 8", 2,
        "'1f1b,gpipe' are several schedules, and one is taken here; 'bubblescope compare'"},
       {"compare 1f1b gpipe --pp 4 -m 8", 2, "one word too many: 'gpipe'; lists take commas"},
+      {"check 1f1b,gpipe zb-h1 --pp 4 -m 8", 0, "gpipe: legal"},
+      {"simulate 1f1b --pp 4 --m 8", 2, "no flag is called '--m'; here it is '-m'"},
+      {"simulate 1f1b --pp 4 -m 8 --nodes 2", 2, "devices are the product of '--pp', '--tp'"},
+      {"plan --model llama3-8b --num-gpus 8", 2, "here it is '--gpus'"},
+      {"check 1f1b --pp 4 -m 8 --fail-if 'bubble_ratio>0.1'", 2, "check fails by itself"},
+      {"search 1f1b --pp 4", 2, "too many: '1f1b'; bubblescope search takes flags alone"},
+      {"compare 1f1b --pp 4 8 -m 16", 2, "one word too many: '8'; lists take commas"},
+      {"version", 0, "bubblescope "},
       {"search --pp 32 -m 8 --cap 0.5", 1,
        "but one micro-batch alone needs 1; raise --cap; 31 more ranks may hold less than they "
        "need"},
@@ -156,11 +164,11 @@ TEST(CommandLine, RefusesToHoldLessWhereThatCannotBe) {
   const OutcomeCase cases[] = {
       {"simulate 1f1b --pp 4 -m 8 --recompute fll", 2, "did you mean 'full'?"},
       {"simulate 1f1b --pp 4 -m 8 --recompute full,none", 2, "--recompute has 2 entries"},
-      {"simulate forward-only --pp 4 -m 8 --recompute full", 1, "runs forward only"},
+      {"simulate forward-only --pp 4 -m 8 --recompute full", 2, "runs forward only"},
       {"simulate 1f1b --pp 4 -m 8 --saved-fraction 1.5", 2,
        "--saved-fraction: '1.5' is not a fraction"},
       {"simulate 1f1b --pp 4 -m 8 --offload 1,0", 2, "--offload: '0' is not a number of ops"},
-      {"simulate bpipe --pp 4 -m 8 --offload 1", 1, "bpipe evicts already"},
+      {"simulate bpipe --pp 4 -m 8 --offload 1", 2, "bpipe evicts already"},
       {"convert bpipe --pp 4 -m 8 --to pytorch-csv", 2, "moves activations (0EVICT"},
   };
   for (const OutcomeCase& test : cases) expect_outcome(test);

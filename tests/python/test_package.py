@@ -3,8 +3,10 @@
     python -m unittest discover tests/python
 """
 import ast
+import csv
 import json
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -198,6 +200,47 @@ class Compare(unittest.TestCase):
         self.assertEqual(compared.refused[0].name, "chimera")
         with self.assertRaisesRegex(bs.UsageError, "did you mean '1f1b'"):
             bs.compare("1f1bb", pp=4, m=8)
+
+    def test_a_policy_has_the_rows_of_the_program(self):
+        printed = run_program("compare", "1f1b,zb-h1", "--pp=4", "-m", "8", "--w=0.5", "--policy=ready", "--format=csv")
+        rows = [row[:2] for row in csv.reader(printed.stdout.splitlines())][1:]
+        compared = bs.compare("1f1b,zb-h1", pp=4, m=8, w=0.5, policy="ready")
+        self.assertEqual([[report.name, str(report.makespan)] for report in compared], rows)
+        self.assertEqual([report.name for report in compared], ["1f1b", "1f1b ready", "zb-h1", "zb-h1 ready"])
+        again = pickle.loads(pickle.dumps(compared["zb-h1 ready"]))
+        self.assertEqual((again.name, again.makespan), ("zb-h1 ready", compared["zb-h1 ready"].makespan))
+        self.assertEqual([report.name for report in bs.compare("1f1b", pp=4, m=8, policy="fixed")], ["1f1b"])
+
+    def test_schedules_with_a_shape_give_it_to_others(self):
+        mine = bs.schedule("1f1b", pp=4, m=8)
+        expected = [report.makespan for report in bs.compare("1f1b,zb-h1", pp=4, m=8)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mine.csv")
+            mine.save(path, "pytorch-csv")
+            for names in ([mine, "zb-h1"], [path, "zb-h1"], [str(path), "zb-h1"],
+                          [mine, lambda pp, m: bs.schedule("zb-h1", pp=pp, m=m).rows]):
+                self.assertEqual([report.makespan for report in bs.compare(names)], expected)
+            with self.assertRaisesRegex(bs.UsageError, "^1f1b has pp 4 and 1f1b has pp 2; compare"):
+                bs.compare([mine, bs.schedule("1f1b", pp=2, m=8), "zb-h1"])
+        with self.assertRaisesRegex(bs.UsageError, r"""^compare needs pp and m; for example bs.compare\("zb-h1", pp=4, m=8\)"""):
+            bs.compare("zb-h1")
+
+    def test_the_best_is_that_of_the_program(self):
+        for options in ({"cap": 3}, {"model": "llama3-8b", "gpu": "a100-40", "tp": 2}):
+            words = [f"--{key}={value}" for key, value in options.items()]
+            printed = run_program("compare", "gpipe,1f1b,zb-h1,v-min", "--pp=4", "-m", "8", *words).stdout
+            shown = {line.split()[0]: line.split("%")[0].split()[-1] for line in printed.splitlines()[1:] if "%" in line}
+            with self.subTest(options=options), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compared = bs.compare("gpipe,1f1b,zb-h1,v-min", pp=4, m=8, **options)
+                rows = {line.split()[0]: line.split("%")[0].split()[-1] for line in repr(compared).splitlines()[1:] if "%" in line}
+                self.assertEqual(rows, shown)
+                self.assertEqual(rows[compared.best.name], "+0.00")
+
+    def test_examples_in_errors_are_calls_of_the_function_at_hand(self):
+        for call, name in ((bs.check, "check"), (bs.simulate, "simulate"), (bs.compare, "compare")):
+            with self.assertRaisesRegex(bs.UsageError, rf"""bs.{name}\("1f1b", pp=4, m=8\)"""):
+                call("1f1b")
 
 
 class Try(unittest.TestCase):

@@ -62,4 +62,11 @@ nlohmann::json read_report(int (*command)(const tools::Arguments& arguments),
   return nlohmann::json::parse(outcome.output);
 }
 
+std::string join_names(const nlohmann::json& names) {
+  std::string text;
+  for (const nlohmann::json& name : names)
+    text += (text.empty() ? "" : ",") + name.get<std::string>();
+  return text;
+}
+
 }  // namespace bubblescope::tests

@@ -31,4 +31,7 @@ nlohmann::json read_report(const std::string& arguments);
 nlohmann::json read_report(int (*command)(const tools::Arguments& arguments),
                            tools::Arguments arguments);
 
+/// A list of names as a flag takes it: "mlp,layernorm".
+std::string join_names(const nlohmann::json& names);
+
 }  // namespace bubblescope::tests

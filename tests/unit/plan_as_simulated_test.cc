@@ -34,7 +34,7 @@ Json expect_as_simulated(const tools::Arguments& shared, const tools::Arguments&
     const auto number = [&](const char* key) { return std::to_string(plan[key].get<int>()); };
     tools::Arguments rare;
     if (plan.contains("recompute_modules"))
-      rare = {"--recompute-modules", plan["recompute_modules"].get<std::string>()};
+      rare = {"--recompute-modules", join_names(plan["recompute_modules"])};
     if (plan.contains("recompute_method"))
       rare = {"--recompute-method", plan["recompute_method"].get<std::string>(),
               "--recompute-num-layers", number("recompute_num_layers")};
@@ -197,7 +197,9 @@ TEST_F(PlansOfCostFiles, CountWholeStepsOfJobs) {
 
 std::set<std::string> find_modules_of(const Json& plans) {
   std::set<std::string> names;
-  for (const Json& plan : plans) names.insert(plan.value("recompute_modules", plan["recompute"]));
+  for (const Json& plan : plans)
+    names.insert(plan.contains("recompute_modules") ? join_names(plan["recompute_modules"])
+                                                    : plan["recompute"].get<std::string>());
   return names;
 }
 

@@ -191,9 +191,10 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   TryOptions& tries = options.job.tries;
   add_parsed(
       app,
-      {"--try", "predict this job with other schedules; 'search' looks for one", "SCHEDULE[,...]"},
+      {"--try", "predict this job with other schedules, or with 'all'; 'search' looks for one",
+       "SCHEDULE[,...]"},
       [&](const std::string& text) {
-        tries.schedules = list_schedules(text);
+        tries.schedules = list_schedules_or_all(text);
         if (tries.schedules.empty()) throw Error("needs schedules, such as zb-h1,interleaved");
       });
   add_parsed(app, {"-m,--microbatches", "micro-batches for --try, of the measured size", "N[,...]"},

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -315,6 +317,20 @@ int report_unreadable(const std::string& name, const Error& error, traces::JsonW
   return exit_status(error.fault());
 }
 
+/// The words, and for those that are lists with commas and no paths the names in them.
+std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    std::error_code unreadable;
+    if (std::filesystem::exists(word, unreadable))
+      names.push_back(word);
+    else
+      for (std::string& name : list_schedules(word)) names.push_back(std::move(name));
+  }
+  if (names.empty()) throw Error("check needs schedules, such as 1f1b or mine.csv");
+  return without_repeats(std::move(names));
+}
+
 /// Checks every schedule, also those after one that cannot be read. Returns the worst status.
 int check_all(const std::vector<std::string>& names, const PredictInputs& inputs,
               const CheckRun& run) {
@@ -345,7 +361,8 @@ int run_check(const Arguments& arguments) {
   bool suggest = false;
   PredictOptions flags;
   app.add_option("SCHEDULE", names,
-                 "names ('bubblescope list') or files, - for stdin; or GOAL and Chakra files")
+                 "names ('bubblescope list') or files, with blanks or commas between them, - for "
+                 "stdin; or GOAL and Chakra files")
       ->required();
   add_predict_options(app, flags);
   add_loss_option(app, flags);
@@ -363,8 +380,9 @@ int run_check(const Arguments& arguments) {
   if (!flags.injections.empty())
     throw Error(
         "check is about orders, which --inject does not change; try it with simulate or run");
-  const bool is_list = names.size() != 1;
-  names = without_repeats(std::move(names));
+  const std::size_t given = names.size();
+  names = expand_lists(names);
+  const bool is_list = given != 1 || names.size() != 1;
   const PredictInputs inputs = read_inputs(std::move(flags), names);
   warn_of_unused_times(inputs.flags(), names);
   warn_of_unused_update(inputs.flags(), "an order is the same with any end of the step");

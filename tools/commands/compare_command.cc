@@ -14,6 +14,7 @@
 #include "tools/command_line.h"
 #include "tools/commands/compare_backend.h"
 #include "tools/commands/compare_formats.h"
+#include "tools/commands/compare_gate.h"
 #include "tools/commands/compare_noise.h"
 #include "tools/commands/compare_rows.h"
 #include "tools/commands/compare_table.h"
@@ -45,6 +46,9 @@ constexpr const char* kCompareExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
     "'all' stands for every schedule that trains and accepts the shape.\n"
+    "A file states its shape, and names get the same; fail where it is over 2 % above the best:\n"
+    "  bubblescope compare mine.csv,1f1b,zb-h1 --f 10 --i 10 --w 9 --fail-if "
+    "'mine.csv:vs_best>0.02'\n"
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
@@ -172,6 +176,7 @@ struct Output {
   std::string command;
   std::optional<int> columns = {};  ///< that tables must fit
   std::string results;              ///< file for the results of --backend as they come
+  std::vector<RowCondition> gate = {};
 };
 
 std::vector<NamedStep> steps_of(const std::vector<ComparedRow>& rows) {
@@ -199,6 +204,8 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   if (session.processes().is_coordinator())
     warn_of_unused_run_options(app, run, inputs.flags().cost.any_uniform);
   const RunContext context{inputs, run, session.processes()};
+  std::vector<GateRow> gated = collect_unmeasured_rows(rows);
+  expect_known(output.gate, gated);
   const std::vector<Comparison> comparisons =
       compare_rows(std::move(rows), {context, output.results});
   if (comparisons.empty()) return 1;
@@ -210,24 +217,34 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
     print_output("{}", write_comparison_csv(comparisons));
   else
     print_fitted(write_comparison_text(comparisons, output.columns), output.columns.has_value());
-  return gradients_match(comparisons) ? 0 : 1;
+  const bool failed = report_failures(output.gate, measure_rows(std::move(gated), comparisons));
+  return gradients_match(comparisons) && !failed ? 0 : 1;
 }
 
-/// Files contain their shape; schedules by name need one.
-void expect_shape(const std::string& list, const std::vector<std::string>& shapes,
-                  const PredictOptions& options) {
+/// Files contain their shape; schedules by name need one. Returns it with the sizes of the files
+/// where no flag gives them.
+ShapeOptions complete_shape(const std::string& list, const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
-  const bool given = options.shape.ranks &&
-                     (options.shape.microbatches || options.model.global_batch ||
-                      !options.model.lengths_file.empty() || !options.arrivals_file.empty());
-  if (given || !shapes.empty() || std::all_of(names.begin(), names.end(), is_schedule_file)) return;
-  throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
-              " --pp 4 -m 8'");
+  if (!has_open_sizes(options) || std::all_of(names.begin(), names.end(), is_schedule_file))
+    return options.shape;
+  const std::vector<StatedSizes> stated = read_stated_sizes(names);
+  if (stated.empty())
+    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
+                " --pp 4 -m 8'");
+  const ShapeOptions shape = take_stated_sizes(options, stated);
+  std::string taken;
+  if (!options.shape.ranks) taken += fmt::format(" --pp {}", *shape.ranks);
+  if (!options.shape.microbatches && shape.microbatches)
+    taken += fmt::format(" -m {}", *shape.microbatches);
+  print_message("bubblescope: schedules that are built by name have{}, as {} states\n", taken,
+                stated.front().name);
+  return shape;
 }
 
 struct CompareOptions {
   std::string list;
   std::vector<std::string> shapes;
+  std::vector<std::string> conditions;
   PredictOptions predict;
   RunOptions run;
   SharedSizes sizes;
@@ -254,6 +271,7 @@ void add_compare_options(CommandFlags& app, CompareOptions& options) {
   add_format_option(app, options.output.format,
                     {OutputFormat::kText, OutputFormat::kJson, OutputFormat::kCsv});
   add_export_options(app, options.output.exports);
+  add_row_gate_option(app, options.conditions);
   app.add_flag("--wide", options.wide,
                "all columns of tables, also where the terminal is narrower");
   app.footer(kCompareExample);
@@ -273,7 +291,6 @@ void check_options(const CommandFlags& app, const CompareOptions& options) {
   warn_of_unused_sizes(app, options.predict.model, options.run);
   if (predicts_only) warn_of_unused_run_options(app, options.run, options.predict.cost.any_uniform);
   expect_sizes_once(options.shapes, options.predict.shape);
-  expect_shape(options.list, options.shapes, options.predict);
   if (!predicts_only) expect_runnable(options.predict);
 }
 
@@ -302,6 +319,8 @@ int run_compare(const Arguments& arguments) {
   if (!options.run.backend.empty()) choose_measured_work(app, options.run);
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   find_unstated_defaults(app, options.predict);
+  output.gate = parse_row_conditions(options.conditions);
+  if (options.shapes.empty()) options.predict.shape = complete_shape(options.list, options.predict);
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
   if (!shows_ops && output.format != OutputFormat::kJson) options.predict.slack = Slack::kSkip;
@@ -320,9 +339,12 @@ int run_compare(const Arguments& arguments) {
   if (!options.run.backend.empty())
     return std::max(status,
                     compare_with_measured(std::move(rows), output, inputs, options.run, app));
+  const std::vector<GateRow> gated = collect_gate_rows(rows);
+  expect_known(output.gate, gated);
+  warn_of_noise(output.gate, rows);
   write_exports(steps_of(rows), output.exports, output.command);
   print_rows(rows, options);
-  return status;
+  return report_failures(output.gate, gated) ? std::max(status, 1) : status;
 }
 
 }  // namespace bubblescope::tools

@@ -85,13 +85,7 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
 }  // namespace
 
 std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names;
-  if (is_all(list)) {
-    for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-      if (def.trains) names.push_back(def.name);
-    return names;
-  }
-  names = list_schedules(list);
+  std::vector<std::string> names = list_schedules_or_all(list);
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }
@@ -102,7 +96,7 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
   for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
   std::vector<ComparedRow> rows;
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
-    row.name = std::move(name);
+    row.name = row.schedule = std::move(name);
     row.of_all = is_all(list);
     if (row.of_all && !row.refusal.empty()) return;
     if (shapes.size() > 1) row.name += " " + shape;

@@ -22,6 +22,7 @@ struct ComparedRow {
   /// Where ranks choose by a policy: the schedule whose order is their hint; `step` has the order
   /// that they choose.
   std::optional<ValidSchedule> hint = {};
+  std::string schedule = {};  ///< the name without the shape
 };
 
 /// The schedules of a list such as "gpipe,1f1b", each once; "all" stands for every schedule that

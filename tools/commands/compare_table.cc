@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "sim/analysis/highest_peak.h"
 #include "sim/ir/bytes_text.h"
@@ -73,13 +75,29 @@ bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
   return false;
 }
 
-/// By how much a step exceeds the best one that fits: in all where steps have as many
-/// micro-batches, else per micro-batch.
+using BestRows = std::array<const ComparedRow*, 2>;  ///< without and with backwards
+
+BestRows find_best_rows(const std::vector<ComparedRow>& rows) {
+  BestRows best{};
+  for (const ComparedRow& row : rows) {
+    if (!row.step) continue;
+    const ComparedRow*& best_so_far = best.at(trains(row));
+    if (best_so_far == nullptr || is_better(row, *best_so_far)) best_so_far = &row;
+  }
+  return best;
+}
+
+double excess_over(const ComparedRow& row, const ComparedRow& best) {
+  const Nanos step = whole_step(row.step->report);
+  const Nanos shortest = whole_step(best.step->report);
+  if (shortest == 0 && step > 0) return std::numeric_limits<double>::quiet_NaN();
+  if (microbatches_of(row) == microbatches_of(best)) return fraction(step - shortest, shortest);
+  return time_per_microbatch(row) / time_per_microbatch(best) - 1;
+}
+
 std::string above_best(const ComparedRow& row, const ComparedRow& best) {
-  if (microbatches_of(row) == microbatches_of(best))
-    return above(whole_step(row.step->report), whole_step(best.step->report));
-  if (time_per_microbatch(best) == 0) return "-";
-  return fmt::format("{:+.2f}%", 100 * (time_per_microbatch(row) / time_per_microbatch(best) - 1));
+  const double excess = excess_over(row, best);
+  return std::isnan(excess) ? "-" : fmt::format("{:+.2f}%", 100 * excess);
 }
 
 /// The columns of memory, where a model has it in bytes.
@@ -130,13 +148,12 @@ bool differ_in_microbatches(const std::vector<ComparedRow>& rows) {
   return false;
 }
 
+double excess_over_best(const ComparedRow& row, const std::vector<ComparedRow>& rows) {
+  return excess_over(row, *find_best_rows(rows).at(trains(row)));
+}
+
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  std::array<const ComparedRow*, 2> best{};  // without and with backwards
-  for (const ComparedRow& row : rows) {
-    if (!row.step) continue;
-    const ComparedRow*& best_so_far = best.at(trains(row));
-    if (best_so_far == nullptr || is_better(row, *best_so_far)) best_so_far = &row;
-  }
+  const BestRows best = find_best_rows(rows);
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
     traces::TableColumn& next = columns.emplace_back();

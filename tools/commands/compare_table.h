@@ -34,6 +34,11 @@ std::string gradients_of(const ComparedRow& row);
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
+/// By how much the step of a row exceeds the best one of those that train, or do not, as it does,
+/// and that fit: in all where their steps have as many micro-batches, else per micro-batch; as a
+/// fraction. NaN where the best takes no time.
+double excess_over_best(const ComparedRow& row, const std::vector<ComparedRow>& rows);
+
 /// Returns the columns, with a cell for each row that has a step. Some are shown only if they say
 /// something: "step" if a whole step is longer than its makespan, "per mb" if steps have different
 /// numbers of micro-batches, "fits" if a schedule does not fit the model's devices, and "gradients"

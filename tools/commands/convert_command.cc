@@ -157,6 +157,7 @@ int run_convert(const Arguments& arguments) {
   app.add_option("-o,--output", output, "the file to write (default: -, stdout)")
       ->type_name("FILE");
   add_predict_options(app, flags);
+  flags.command += " --to text";
   add_held_memory_options(app, flags);
   add_loss_option(app, flags);
   app.footer(kConvertExample);

@@ -22,6 +22,7 @@
 #include "tools/print.h"
 #include "tools/terminal.h"
 #include "traces/files/file.h"
+#include "traces/files/is_schedule.h"
 #include "traces/files/job_summary.h"
 #include "traces/json/json_writer.h"
 #include "traces/reports/read_report.h"
@@ -52,6 +53,9 @@ struct Side {
 
 Metrics load_report(const std::string& text, const std::string& path) {
   std::optional<Metrics> numbers = traces::read_csv_report_numbers(text, path);
+  if (!numbers && traces::is_schedule(text))
+    throw Error(path +
+                " is a schedule and has no times; give what 'bubblescope simulate --save' writes");
   if (!numbers) numbers = traces::read_report_numbers(text, path);
   if (!numbers)
     throw Error(path +

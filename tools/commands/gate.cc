@@ -78,7 +78,9 @@ Range range_of(std::string_view metric) {
   const bool is_change = metric.ends_with(kChange);
   if (is_change) metric.remove_suffix(kChange.size());
   const bool is_fraction = is_among(kFractions);
-  const bool is_amount = is_among(kAmounts) || metric.starts_with("cause_");
+  const bool is_amount =
+      is_among(kAmounts) || metric.starts_with("cause_") || metric.starts_with("error_");
+  if (metric == "vs_best") return {-1, HUGE_VAL};
   if (is_change) return is_fraction || is_amount ? Range{-1, HUGE_VAL} : Range{};
   if (is_fraction) return {0, 1};
   return is_amount ? Range{0, HUGE_VAL} : Range{};

@@ -1,7 +1,6 @@
 // Implements simulate, which times one schedule and explains its bubbles.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
 #include "tools/commands/measure.h"
+#include "tools/commands/step_metrics.h"
 #include "tools/flags/arrival_options.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -62,17 +62,6 @@ std::string print_report(const TimedStep& step, const std::optional<LossReport>&
   const std::string headline = write_model_headline(*placed, step.report);
   return traces::fold_lines(headline, draw.width) + "\n" + text +
          write_model_text(*placed, step.report, draw);
-}
-
-Metrics metrics_of_step(const TimedStep& step) {
-  Metrics metrics = collect_metrics(step.report);
-  if (step.models.placed) metrics.merge(model_metrics(*step.models.placed, step.report));
-  if (const std::optional<StepTimes>& times = step.report.noise) {
-    metrics["noise_p50_ns"] = static_cast<double>(times->p50);
-    metrics["noise_p95_ns"] = static_cast<double>(times->p95);
-    metrics["noise_mean_ns"] = static_cast<double>(times->mean);
-  }
-  return metrics;
 }
 
 struct SimulateOptions {
@@ -153,13 +142,7 @@ void warn_of_step(const TimedStep& step, const SimulateOptions& options) {
   warn_of_file_shapes(options.inputs.flags(), {options.schedule});
   if (step.report.noise && options.format == OutputFormat::kCsv)
     print_message("bubblescope: csv has the step without noise; --format json has both\n");
-  const auto is_of_noise = [](const Condition& condition) {
-    return condition.metric.starts_with("noise_");
-  };
-  if (step.report.noise && !std::all_of(options.gate.begin(), options.gate.end(), is_of_noise))
-    print_message(
-        "bubblescope: --fail-if looks at the step without noise; noise_p50_ns, noise_p95_ns and "
-        "noise_mean_ns are with it\n");
+  warn_of_noise(step.report, options.gate);
   if (step.models.placed)
     report_model_notes(*step.models.placed, step.report, options.inputs.flags().model);
 }
@@ -174,7 +157,7 @@ int run_simulate(const Arguments& arguments) {
   const TimedStep& step = simulated.step;
   const std::optional<LossReport>& loss = simulated.loss;
   warn_of_step(step, options);
-  const Metrics metrics = metrics_of_step(step);
+  const Metrics metrics = collect_step_metrics(step);
   expect_known(options.gate, metrics);
   write_exports(step, options.exports, format_command_line("simulate", arguments));
   traces::DrawOptions draw = detect_draw_options();

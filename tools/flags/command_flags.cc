@@ -267,6 +267,8 @@ std::vector<std::string> CommandFlags::given_under(const std::string& heading) c
   return names;
 }
 
+std::string CommandFlags::name() const { return parser_->app.get_name(); }
+
 /// Adds the flags that the words name, those that they must name, and the positional words. Adds
 /// all flags if anything that looks like a flag is not the whole name of one, such as --help, -m8
 /// or a mistyped name.
@@ -294,10 +296,13 @@ void CommandFlags::refuse_unknown_flag() const {
   }
   const std::string word = left[0].substr(0, left[0].find('='));
   const std::string help = " ('" + app.get_name() + " --help' ";
+  const bool takes_words =
+      std::any_of(parser_->flags.begin(), parser_->flags.end(),
+                  [](const CommandFlag& flag) { return !flag.name_.starts_with('-'); });
   if (!word.starts_with('-'))
-    throw Error("one word too many: '" + word +
-                "'; lists take commas and no blanks (4,8), values no "
-                "blank before their unit (10ms)" +
+    throw Error("one word too many: '" + word + "'; " +
+                (takes_words ? "" : app.get_name() + " takes flags alone, ") +
+                "lists take commas and no blanks (4,8), values no blank before their unit (10ms)" +
                 help + "explains)");
   const std::vector<std::string> names = names_of_flags(left);
   if (names.size() > 1) throw Error(list_unknown_flags(names, known) + help + "shows them all)");

@@ -49,6 +49,7 @@ class CommandFlags {
   const CommandFlag* find(std::string_view flag) const;
   std::vector<std::string> long_names() const;  ///< of all flags, with "--"
   std::size_t size() const;                     ///< the number of flags
+  std::string name() const;                     ///< of the command: "bubblescope simulate"
   /// Returns what was given of the first flags that were added, as words that give it again.
   std::vector<std::string> given_words(std::size_t flags) const;
   /// Returns the flags under the heading that were given.

@@ -20,11 +20,12 @@ constexpr const char* kOfModel =
 constexpr const char* kOfFiles =
     "here '--save FILE' writes the step, and '--format json' prints the report";
 constexpr const char* kOfPicture = "here '--svg FILE' draws it";
+constexpr const char* kOfDevices = "devices are the product of '--pp', '--tp', '--cp' and '--dp'";
 constexpr const char* kOfHost = "optimizers on the host are not modelled";
 constexpr const char* kOfAdapters = "adapters (LoRA) and frozen weights are not modelled";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's; and words that many programs have for what is a flag here.
-constexpr std::array<FrameworkFlag, 63> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
     {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
@@ -49,13 +50,14 @@ constexpr std::array<FrameworkFlag, 63> kFrameworkFlags{{
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
     {"expert-parallel-size", "--ep", "here it is '--ep'"},
+    {"fail-if", "--all-modes", "check fails by itself; '--cap' and '--all-modes' ask for more"},
     {"forward", "--f", "here it is '--f'"},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
     {"fp8-recipe", "--precision", "here '--precision fp8' stands for all recipes of 8 bits"},
     {"fsdp-size", "--dp", "here it is '--dp', or '--shard-size' where there are more data ranks"},
     {"fwd", "--f", "here it is '--f'"},
-    {"gpus", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
+    {"gpus", "--dp", kOfDevices},
     {"gradient-checkpointing", "--recompute", "here it is '--recompute'"},
     {"hidden-size", "--model", kOfModel},
     {"json", "--format", "here it is '--format json'"},
@@ -64,21 +66,31 @@ constexpr std::array<FrameworkFlag, 63> kFrameworkFlags{{
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
     {"lora-r", "--model", kOfAdapters},
     {"lora-rank", "--model", kOfAdapters},
+    {"m", "--microbatches", "here it is '-m'"},
     {"main-grads-dtype", "--gradients", "here it is '--gradients'"},
     {"moe-enable-deepep", "--assume", "here it is '--assume dispatch_once=1'"},
     {"moe-router-topk", "--model", kOfModel},
     {"moe-token-dispatcher-type", "--assume",
      "here '--assume dispatch_once=0' is NCCL's all-to-all and '--assume dispatch_once=1' DeepEP"},
     {"mtp-num-layers", "--model", kOfModel},
+    {"n-gpus", "--gpus", "here it is '--gpus'"},
+    {"n-gpus", "--dp", kOfDevices},
+    {"nnodes", "--gpus", "here '--gpus' counts devices"},
+    {"nnodes", "--dp", kOfDevices},
     {"no-gradient-accumulation-fusion", "--accumulation-bytes",
      "here '--accumulation-bytes 12' is a step without it"},
     {"nodes", "--gpus", "here '--gpus' counts devices"},
+    {"nodes", "--dp", kOfDevices},
     {"num-attention-heads", "--model", kOfModel},
     {"num-distributed-optimizer-instances", "--shard-size", "here '--shard-size' divides '--dp'"},
     {"num-experts", "--model", kOfModel},
+    {"num-gpus", "--gpus", "here it is '--gpus'"},
+    {"num-gpus", "--dp", kOfDevices},
     {"num-layers", "--model", kOfModel},
     {"num-layers-per-virtual-pipeline-stage", "--vpp",
      "here '--vpp' says how many chunks a rank has"},
+    {"num-nodes", "--gpus", "here '--gpus' counts devices"},
+    {"num-nodes", "--dp", kOfDevices},
     {"num-stages", "--pp", "here it is '--pp'"},
     {"o", "--save", kOfFiles},
     {"offload-optimizer", "--model", kOfHost},
@@ -94,9 +106,10 @@ constexpr std::array<FrameworkFlag, 63> kFrameworkFlags{{
     {"recompute-modules", "--recompute", "here '--recompute modules' chooses them"},
     {"reshard-after-forward", "--zero", "here '--zero 3' is with it and '--zero 2' without it"},
     {"stages", "--pp", "here it is '--pp'"},
+    {"strict", "--all-modes", "'--all-modes' is the stricter check"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
-    {"world-size", "--dp", "devices are the product of '--pp', '--tp', '--cp' and '--dp'"},
+    {"world-size", "--dp", kOfDevices},
 }};
 
 }  // namespace

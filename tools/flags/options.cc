@@ -365,6 +365,7 @@ void add_network_option(CommandFlags& app, CostOptions& options) {
 }
 
 void add_predict_options(CommandFlags& app, PredictOptions& options) {
+  options.command = app.name();
   add_shape_options(app, options.shape);
   add_cost_options(app, options.cost);
   add_memory_options(app, options.memory);

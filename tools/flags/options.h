@@ -81,6 +81,7 @@ void add_activation_options(CommandFlags& app, ActivationOptions& options);
 /// All options of a prediction, as the command line gives them: read_inputs() opens what they name.
 /// Those of StepConditions are not added by add_predict_options(), except for --inject.
 struct PredictOptions : StepConditions {
+  std::string command = "bubblescope simulate";  ///< that takes them, for examples in messages
   ShapeOptions shape;
   CostOptions cost;
   UniformMemory memory;

@@ -31,11 +31,23 @@ std::vector<std::string> without_repeats(std::vector<std::string> names) {
   return names;
 }
 
+bool is_same_schedule(const std::string& name, const std::string& other) {
+  return meaning_of(name) == meaning_of(other);
+}
+
 std::vector<std::string> list_schedules(const std::string& list) {
   std::vector<std::string> names;
   for (const std::string& word : split(list, ','))
     if (std::string name = trim(word); !name.empty()) names.push_back(std::move(name));
   return without_repeats(std::move(names));
+}
+
+std::vector<std::string> list_schedules_or_all(const std::string& list) {
+  if (normalize_name(list) != "all") return list_schedules(list);
+  std::vector<std::string> names;
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    if (def.trains) names.push_back(def.name);
+  return names;
 }
 
 }  // namespace bubblescope::tools

@@ -9,8 +9,14 @@ namespace bubblescope::tools {
 /// The names and paths of a list such as "gpipe, 1f1b", each once. Empty parts are left out.
 std::vector<std::string> list_schedules(const std::string& list);
 
+/// The same where "all" stands for every schedule that trains.
+std::vector<std::string> list_schedules_or_all(const std::string& list);
+
 /// Leaves out paths that stand earlier in the list, and schedules that it names already, also by
 /// another of their names: "1f1b,1F1B,pipedream-flush" is one schedule.
 std::vector<std::string> without_repeats(std::vector<std::string> names);
+
+/// Whether two words name the same schedule, or the same path.
+bool is_same_schedule(const std::string& name, const std::string& other);
 
 }  // namespace bubblescope::tools

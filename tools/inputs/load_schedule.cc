@@ -57,6 +57,12 @@ void expect_agreement(const Schedule& schedule, const PredictInputs& inputs,
                                            schedule.name, problems.size(), to_string(problems[0])));
 }
 
+/// Whether neither flags nor files of the flags say how many micro-batches there are.
+bool leaves_microbatches_open(const PredictOptions& options) {
+  return !options.shape.microbatches && !options.model.global_batch &&
+         options.model.lengths_file.empty() && options.arrivals_file.empty();
+}
+
 void expect_no_workload(const std::string& path) {
   if (traces::is_goal_file(path) || traces::is_chakra_name(path))
     throw Error(path +
@@ -140,6 +146,40 @@ bool is_schedule_file(const std::string& name_or_path) {
   std::error_code unreadable;
   return Registry<ScheduleDef>::instance().find(name_or_path) == nullptr &&
          std::filesystem::is_regular_file(name_or_path, unreadable);
+}
+
+bool has_open_sizes(const PredictOptions& options) {
+  return !options.shape.ranks || leaves_microbatches_open(options);
+}
+
+ShapeOptions take_stated_sizes(const PredictOptions& options,
+                               const std::vector<StatedSizes>& stated) {
+  ShapeOptions shape = options.shape;
+  const auto take = [&](const char* flag, std::optional<std::int32_t>& open,
+                        std::int32_t StatedSizes::*size) {
+    open = stated.front().*size;
+    for (const StatedSizes& other : stated)
+      if (other.*size != *open)
+        throw Error(
+            fmt::format("{} has {} {} and {} has {} {}; compare schedules that are named "
+                        "with files of one shape",
+                        stated.front().name, flag, *open, other.name, flag, other.*size));
+  };
+  if (stated.empty()) return shape;
+  if (!shape.ranks) take("--pp", shape.ranks, &StatedSizes::ranks);
+  if (leaves_microbatches_open(options)) take("-m", shape.microbatches, &StatedSizes::microbatches);
+  return shape;
+}
+
+std::vector<StatedSizes> read_stated_sizes(const std::vector<std::string>& names) {
+  std::vector<StatedSizes> stated;
+  for (const std::string& name : names) {
+    if (!is_schedule_file(name) || name == "-") continue;  // stdin can be read once
+    expect_no_workload(name);
+    const Shape shape = traces::read_schedule_file(name).schedule.shape;
+    stated.push_back({name, shape.ranks, shape.microbatches});
+  }
+  return stated;
 }
 
 std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,

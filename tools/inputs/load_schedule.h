@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "sim/ir/lower.h"
 #include "sim/ir/program.h"
@@ -14,6 +15,24 @@ namespace bubblescope::tools {
 
 /// Whether a word is a path (or "-") rather than a schedule's name.
 bool is_schedule_file(const std::string& name_or_path);
+
+/// Ranks and micro-batches of a schedule that has a shape of its own.
+struct StatedSizes {
+  std::string name;
+  std::int32_t ranks = 1;
+  std::int32_t microbatches = 1;
+};
+
+/// Whether flags leave open how many ranks or micro-batches a schedule has that is built by name.
+bool has_open_sizes(const PredictOptions& options);
+
+/// The shapes of the files among the names, but for stdin.
+std::vector<StatedSizes> read_stated_sizes(const std::vector<std::string>& names);
+
+/// The shape of schedules that are built by name, with the sizes that flags leave open and these
+/// schedules state. Throws Error where they differ in them.
+ShapeOptions take_stated_sizes(const PredictOptions& options,
+                               const std::vector<StatedSizes>& stated);
 
 /// Whether the ops of a loaded schedule are priced from the inputs.
 enum class CostUse : std::uint8_t { kPriced, kOrderOnly };

@@ -19,11 +19,11 @@ namespace bubblescope::tools {
 namespace {
 
 std::int32_t required(const std::optional<std::int32_t>& value, const std::string& schedule,
-                      const std::string& flag) {
+                      const std::string& flag, const std::string& command) {
   if (value) return *value;
-  const std::string example = schedule == "search" ? schedule : "simulate " + schedule;
-  throw Error(fmt::format("{} needs {}; for example 'bubblescope {} --pp 4 -m 8'", schedule, flag,
-                          example));
+  const std::string named = schedule == "search" ? "" : " " + schedule;
+  throw Error(
+      fmt::format("{} needs {}; for example '{}{} --pp 4 -m 8'", schedule, flag, command, named));
 }
 
 /// Returns the layout's stages per rank: Megatron's virtual pipeline size.
@@ -56,7 +56,7 @@ std::int32_t microbatches_of(const PredictInputs& inputs, const std::string& sch
       std::max(on ? on->sequence_lengths.size() : 0, inputs.files().arrivals.size());
   if (listed > 0 && !given && !model.global_batch)
     return static_cast<std::int32_t>(std::min<std::size_t>(listed, kMaxMicrobatches));
-  if (!model.global_batch) return required(given, schedule, "-m");
+  if (!model.global_batch) return required(given, schedule, "-m", inputs.flags().command);
   const std::int64_t batch = *model.global_batch;
   const Parallelism& parallel = model.parallel;
   const std::int64_t samples = std::int64_t{parallel.data} * parallel.micro_batch_size;
@@ -93,7 +93,7 @@ ScheduleRequest make_request(const ScheduleDef& def, const PredictInputs& inputs
   const ShapeOptions& given = inputs.flags().shape;
   expect_counts(def, {given.chunks, given.slices});
   ScheduleRequest request;
-  request.shape.ranks = required(given.ranks, def.name, "--pp");
+  request.shape.ranks = required(given.ranks, def.name, "--pp", inputs.flags().command);
   request.shape.microbatches = microbatches_of(inputs, def.name);
   request.shape.chunks =
       given.chunks.value_or(def.implied_chunks.value_or(default_chunks(def, given)));

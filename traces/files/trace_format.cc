@@ -15,6 +15,8 @@
 
 #include "sim/ir/error.h"
 #include "traces/files/file.h"
+#include "traces/files/format.h"
+#include "traces/files/is_schedule.h"
 #include "traces/files/no_pipeline.h"
 
 namespace bubblescope::traces {
@@ -158,8 +160,21 @@ ObservedTrace parse_trace(const TraceInput& input) {
     throw NoPipeline(input.path +
                      " looks like a trace of Perfetto, or of XLA's profiler (*.xplane.pb), formats "
                      "that are not read; give what `save` writes of the same step, or Chrome json");
+  if (is_schedule(std::string(input.text)))
+    throw NoPipeline(input.path +
+                     " is a schedule and has no times; 'bubblescope simulate' predicts them");
   throw NoPipeline(
       fmt::format("{} is in no format that holds traces; those are {}", input.path, readable));
+}
+
+bool is_schedule(const std::string& text) {
+  try {
+    for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all())
+      if (format.recognize && format.recognize(text)) return format.read(text, "").op_count() > 0;
+  } catch (const Error&) {
+    return false;
+  }
+  return false;
 }
 
 ObservedTrace read_trace(const std::string& path, const NameRules* rules) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/ir/send_budget.h"
 #include "traces/json/json_writer.h"
@@ -23,6 +24,13 @@ void write_idle(JsonWriter& json, const Plan& plan) {
   json.end_object();
 }
 
+std::vector<std::string_view> names_of(const RecomputeModules& modules) {
+  std::vector<std::string_view> names;
+  for (const Named<RecomputeModule>& known : kRecomputeModules)
+    if (modules.has(known.choice)) names.push_back(known.name);
+  return names;
+}
+
 /// The members of a configuration, in an object that is open.
 void write_configuration(JsonWriter& json, const Configuration& configuration) {
   const Shape& shape = configuration.shape;
@@ -34,7 +42,7 @@ void write_configuration(JsonWriter& json, const Configuration& configuration) {
   json.member("micro_batch_size", configuration.micro_batch_size);
   json.member("recompute", name(configuration.recompute));
   if (!configuration.modules.empty())
-    json.member("recompute_modules", to_text(configuration.modules));
+    json.array("recompute_modules", names_of(configuration.modules));
   if (configuration.recomputed != RecomputedLayers{})
     json.member("recompute_method", name_of(kRecomputeMethods, configuration.recomputed.method))
         .member("recompute_num_layers", configuration.recomputed.number);

@@ -48,15 +48,21 @@ void read(const JsonNode& object, const char* key, Value& value, std::int64_t mi
   }
 }
 
+RecomputeModules read_modules(const JsonNode& object) {
+  std::string text;
+  const std::optional<JsonNode> names = object.find("recompute_modules");
+  for (std::size_t at = 0; names && at < names->size(); ++at)
+    text += (text.empty() ? "" : ",") + (*names)[at].text();
+  return find_modules(text);
+}
+
 /// Reads what write_plan() writes of the plan of a configuration.
 Plan read_plan(const JsonNode& object, const Configuration& asked) {
   Plan plan;
   Configuration& which = plan.configuration = asked;
   read(object, "slices", which.shape.slices, 1);
   which.recompute = find_recompute(object.at("recompute").text()).value_or(asked.recompute);
-  std::string modules;
-  read(object, "recompute_modules", modules);
-  which.modules = find_modules(modules);
+  which.modules = read_modules(object);
   read(object, "step_ns", plan.step);
   read(object, "outside_pipeline_ns", plan.outside_pipeline);
   read(object, "lower_bound_ns", plan.lower_bound);

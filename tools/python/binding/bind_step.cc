@@ -6,10 +6,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "sim/ir/op_kinds.h"
+#include "sim/predict/model_fit.h"
 #include "tools/python/binding/arrow.h"
 #include "tools/python/binding/bind_report.h"
 #include "tools/python/binding/calls.h"
@@ -82,6 +85,17 @@ std::vector<std::string> kind_names() {
 std::tuple<std::vector<std::string>, std::vector<std::int32_t>> lanes(const PythonWholeStep& step) {
   NamedColumn column = find_lane_names(step.timed->program);
   return {std::move(column.names), std::move(column.codes)};
+}
+
+/// Whether no rank exceeds its cap, or its device.
+bool fits(const PythonStep& step) {
+  const std::optional<PlacedModel>& placed = step.timed->models.placed;
+  return step.problems.empty() && (!placed || find_fit(*placed, step.timed->report).fits());
+}
+
+bool trains(const PythonStep& step) {
+  const Schedule& schedule = *step.timed->schedule;
+  return has_kind(schedule, OpKind::kBackward) || has_kind(schedule, OpKind::kInputGrad);
 }
 
 std::vector<std::string> messages_of(const Problems& problems) {
@@ -163,6 +177,15 @@ void bind_step(nb::module_& module) {
       .def_prop_ro("problems", [](const PythonStep& step) { return messages_of(step.problems); })
       .def_prop_ro("op_count",
                    [](const PythonStep& step) { return step.timed->schedule->op_count(); })
+      .def_prop_ro("step",
+                   [](const PythonStep& step) {
+                     const BubbleReport& report = report_of(step);
+                     return report.job ? report.job->step : report.makespan;
+                   })
+      .def_prop_ro("microbatches",
+                   [](const PythonStep& step) { return step.timed->schedule->shape.microbatches; })
+      .def_prop_ro("fits", &fits)
+      .def_prop_ro("trains", &trains)
       .def("whole",
            [](const PythonStep& step) { return call_library([&] { return complete_step(step); }); })
       .def("json",

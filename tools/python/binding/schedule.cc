@@ -2,11 +2,13 @@
 #include "tools/python/binding/schedule.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -84,24 +86,37 @@ PythonStep simulate_schedule(const PythonSchedule& schedule, const Arguments& wo
   });
 }
 
-/// Throws Error if options are wrong for every schedule, or if they need a shape that is not given.
-/// Remarks on the options come later, when a step is predicted.
-void expect_comparable(const std::vector<std::string>& names, const Arguments& words,
-                       PrintCapture& kept) {
-  const auto is_built = [](const std::string& name) {
+/// Names and shapes of schedules that are given as such: name, ranks, micro-batches.
+using Stated = std::vector<std::tuple<std::string, std::int32_t, std::int32_t>>;
+
+/// Returns the ranks and micro-batches of schedules that are built from names or by functions, as
+/// options leave them open and the other schedules or the files among the names state them. Throws
+/// Error if options are wrong for every schedule, or if a size that is needed is not given. Remarks
+/// on the options come later, when a step is predicted.
+std::map<std::string, std::int32_t> find_sizes(const std::vector<std::string>& names,
+                                               const Stated& others, bool calls_functions,
+                                               const Arguments& words, PrintCapture& kept) {
+  std::vector<std::string> built;
+  for (const std::string& name : names) {
     reads_costs(name);  // throws where no schedule has this name
-    return !is_schedule_file(name);
-  };
-  const bool any_built = std::ranges::count_if(names, is_built) > 0;
-  const PredictInputs inputs = parse_prediction(words);
-  const PredictOptions& flags = inputs.flags();
-  const bool has_shape =
-      flags.shape.ranks && (flags.shape.microbatches || flags.model.global_batch ||
-                            !flags.model.lengths_file.empty() || !flags.arrivals_file.empty());
-  if (any_built && !has_shape)
-    throw Error("compare needs --pp and -m; for example 'bubblescope compare " + names.front() +
+    if (!is_schedule_file(name)) built.push_back(name);
+  }
+  PredictOptions flags = parse_prediction(words).flags();
+  const ShapeOptions given = flags.shape;
+  if (has_open_sizes(flags) && (calls_functions || !built.empty())) {
+    std::vector<StatedSizes> stated = read_stated_sizes(names);
+    for (const auto& [name, ranks, microbatches] : others)
+      stated.push_back({name, ranks, microbatches});
+    flags.shape = take_stated_sizes(flags, stated);
+  }
+  if (!built.empty() && has_open_sizes(flags))
+    throw Error("compare needs --pp and -m; for example 'bubblescope compare " + built.front() +
                 " --pp 4 -m 8'");
   kept.messages.clear();
+  std::map<std::string, std::int32_t> taken;
+  if (!given.ranks && flags.shape.ranks) taken["pp"] = *flags.shape.ranks;
+  if (!given.microbatches && flags.shape.microbatches) taken["m"] = *flags.shape.microbatches;
+  return taken;
 }
 
 /// As compare does it: flags that this schedule does not have are meant for others.
@@ -181,13 +196,12 @@ void bind_names(nb::module_& module) {
   module.def("reads_costs", [](const std::string& name) {
     return call_library([&] { return reads_costs(name); });
   });
-  module.def("expect_comparable",
-             [](const std::vector<std::string>& names, const Arguments& words) {
-               call_library_with_output([&](PrintCapture& kept) {
-                 expect_comparable(names, words, kept);
-                 return true;  // a call has a result
-               });
-             });
+  module.def("find_sizes", [](const std::vector<std::string>& names, const Stated& others,
+                              bool calls_functions, const Arguments& words) {
+    return call_library_with_output([&](PrintCapture& kept) {
+      return find_sizes(names, others, calls_functions, words, kept);
+    });
+  });
   module.def("trained_schedules", &list_trained_schedules);
   module.def("simulate_name", &simulate_name);
 }

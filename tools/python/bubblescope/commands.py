@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
+from ._tables import table_text
 from ._words import flag_of, options_as_words, path_argument, path_word, temporary_file
 from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import Report, time_text
@@ -38,8 +39,24 @@ def _content(path: str) -> dict[str, Any]:
     return content
 
 
+MAX_SHOWN = 10
+"""Configurations that a printed plan shows."""
+
+
 class Plan:
-    """Configurations, the best first. It is empty where none fits."""
+    """Configurations, the best first. It is empty where none fits.
+
+    Each is a mapping, as ``plan --format json`` prints it; ``df()`` has all of them. Printed, and in a notebook, a plan
+    is the table of its first ones:
+
+    >>> import bubblescope as bs
+    >>> print(bs.plan(pp=[4, 8], m=32, schedules="1f1b,zb-h1", f=10, i=10, w=9))
+    #  schedule  pp  vpp   m     step  bubble  peak act
+    1  zb-h1      4    1  32   961 ms    3.4%         4
+    2  zb-h1      8    1  32  1.005 s    7.7%         8
+    3  1f1b       4    1  32  1.015 s    8.6%         4
+    4  1f1b       8    1  32  1.131 s   17.9%         8
+    """
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.json = found
@@ -74,6 +91,37 @@ class Plan:
             return "<Plan: no configuration fits>"
         best = self.best
         return f"<Plan: {len(self)} configurations, best {best['schedule']} in {time_text(best['step_ns'])}>"
+
+    def __str__(self) -> str:
+        if not self.plans:
+            return repr(self)
+        shown = self.plans[:MAX_SHOWN]
+        rows = [["#", *_column_names(shown)]]
+        rows += [[str(at), *_cells_of(plan)] for at, plan in enumerate(shown, 1)]
+        more = len(self) - len(shown)
+        return table_text(rows, left=2) + (f"\n... and {more} more: df() has them all" if more else "")
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _column_names(plans: list[dict[str, Any]]) -> list[str]:
+    if not plans[0]["layout"]:  # without a model
+        return ["schedule", "pp", "vpp", "m", "step", "bubble", "peak act"]
+    return ["schedule", "pp", "vpp", "tp", "cp", "ep", "dp", "mbs", "m", "recompute", "step", "bubble", "mfu", "peak GiB"]
+
+
+def _cells_of(plan: dict[str, Any]) -> list[str]:
+    step, bubble = time_text(plan["step_ns"]), f"{100 * plan['bubble_ratio']:.1f}%"
+    if not plan["layout"]:
+        shape = [plan[key] for key in ("schedule", "pp", "vpp", "microbatches")]
+        return [*map(str, shape), step, bubble, f"{plan['peak_activations']:.4g}"]
+    shape = [plan[key] for key in ("schedule", "pp", "vpp", "tp", "cp", "ep", "dp", "micro_batch_size", "microbatches")]
+    recompute = ",".join(plan.get("recompute_modules", [])) or plan["recompute"]
+    return [*map(str, shape), recompute, step, bubble, f"{100 * plan['mfu']:.1f}%",
+            f"{plan['peak_memory_bytes'] / 2**30:.1f}"]
 
 
 def plan(**options: Any) -> Plan:

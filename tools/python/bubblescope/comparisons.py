@@ -1,15 +1,16 @@
 """Several schedules side by side."""
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from . import _core
 from ._tables import table_text
-from ._words import options_as_words
+from ._words import options_as_words, path_word
 from .errors import Error, MachineError, ProblemError, UsageError, WrongTypeError, needs
 from .reports import Report, time_text
-from .schedules import AnySchedule, is_all, names_of, simulate
+from .schedules import AnySchedule, Schedule, is_all, names_of, simulate
 
 if TYPE_CHECKING:
     import pandas
@@ -42,11 +43,20 @@ class Comparison:
 
     @property
     def best(self) -> Report:
-        """The report with the shortest step."""
+        """The report with the shortest step per micro-batch, of those that fit their caps and devices.
+
+        Schedules that do not train are the best only among themselves.
+        """
         if not self.reports:
             reasons = "; ".join(f"{refusal.name}: {refusal.reason}" for refusal in self.refused)
             raise ProblemError(reasons or "no schedule accepts this shape")
-        return min(self.reports, key=lambda report: report.makespan)
+        return _best_of([report for report in self.reports if report._step.trains] or self.reports)
+
+    def _excess(self, report: Report) -> float:
+        """By how much a step exceeds that of the best schedule that trains, or does not, as it does."""
+        best = _best_of([other for other in self.reports if other._step.trains == report._step.trains])
+        shortest = _time_per_microbatch(best)
+        return _time_per_microbatch(report) / shortest - 1 if shortest else 0.0
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per schedule.
@@ -58,8 +68,7 @@ class Comparison:
         with needs("pandas", "df()"):
             import pandas
 
-        best = self.best.makespan if self.reports else 0
-        return pandas.DataFrame([_row_of(report, best) for report in self.reports])
+        return pandas.DataFrame([_row_of(report, self._excess(report)) for report in self.reports])
 
     def __iter__(self) -> Iterator[Report]:
         return iter(self.reports)
@@ -76,9 +85,8 @@ class Comparison:
         raise KeyError(which)
 
     def __repr__(self) -> str:
-        best = self.best.makespan if self.reports else 0
         rows = [["schedule", "makespan", "vs best", "bubble", "peak act"]]
-        rows += [[report.name, time_text(report.makespan), f"+{100 * (report.makespan / best - 1):.2f}%",
+        rows += [[report.name, time_text(report.makespan), f"{100 * self._excess(report):+.2f}%",
                   f"{100 * report.bubble.ratio:.2f}%", f"{_peak(report):.4g}"] for report in self.reports]
         return "\n".join([table_text(rows)] + [f"{refusal.name}: {refusal.reason}" for refusal in self.refused])
 
@@ -88,13 +96,21 @@ class Comparison:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
+def _time_per_microbatch(report: Report) -> float:
+    return report._step.step / report._step.microbatches
+
+
+def _best_of(reports: list[Report]) -> Report:
+    return min(reports, key=lambda report: (not report._step.fits, _time_per_microbatch(report)))
+
+
 def _peak(report: Report) -> float:
     return max(rank.peak_activations for rank in report.ranks)
 
 
-def _row_of(report: Report, best: int) -> dict[str, Any]:
+def _row_of(report: Report, excess: float) -> dict[str, Any]:
     bubble = report.bubble
-    return {"schedule": report.name, "makespan_ns": report.makespan, "vs_best": report.makespan / best - 1,
+    return {"schedule": report.name, "makespan_ns": report.makespan, "vs_best": excess,
             "max_span_ns": report.max_span, "ideal_ns": report.ideal, "lower_bound_ns": report.lower_bound,
             "bubble_ratio": bubble.ratio, "bubble_overhead": bubble.overhead, "bubble_span_rate": bubble.span_rate,
             "peak_activations": _peak(report), "sends": max(rank.sends for rank in report.ranks),
@@ -113,7 +129,8 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
 
     ``names`` are names, files, functions or ``Schedule`` objects; ``"all"`` stands for every schedule that trains and
     accepts the shape. A schedule that refuses the shape is listed in ``refused``. Options that a schedule does not have
-    are meant for the others.
+    are meant for the others. Files and ``Schedule`` objects have a shape of their own, and give it to the others where
+    ``pp`` and ``m`` are left out. With ``policy`` every schedule has a second report, in which ranks choose their ops.
 
     >>> import bubblescope as bs
     >>> print(bs.compare("gpipe,1f1b", pp=4, m=8, vpp=1))
@@ -121,21 +138,41 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
     gpipe        33 ms   +0.00%  27.27%         8
     1f1b         33 ms   +0.00%  27.27%         4
     """
-    reports: list[Report] = []
-    refused: list[Refusal] = []
     listed = names_of(names)
     if not listed:
         raise UsageError("compare needs schedules, such as 'gpipe,1f1b'")
-    by_name = [name for name in listed if isinstance(name, str)]
-    with options_as_words(options) as words:
-        _core.expect_comparable(by_name, words)  # raises where the options are wrong for all of them
+    given: dict[str, Any] = {**options, **_sizes(listed, options)}  # raises where options are wrong for all of them
+    reports: list[Report] = []
+    refused: list[Refusal] = []
     for name in listed:
-        try:
-            reports.append(_simulate(name, dict(options)))
-        except (MachineError, WrongTypeError):
-            raise
-        except Error as error:
-            if not is_all(names):
-                called = getattr(name, "name", None) or getattr(name, "__name__", name)
-                refused.append(Refusal(str(called), str(error)))
+        for suffix, own in _variants(given):
+            try:
+                report = _simulate(name, own)
+            except (MachineError, WrongTypeError):
+                raise
+            except Error as error:
+                if not is_all(names):
+                    called = getattr(name, "name", None) or getattr(name, "__name__", name)
+                    refused.append(Refusal(str(called) + suffix, str(error)))
+            else:
+                report._suffix = suffix
+                reports.append(report)
     return Comparison(reports, refused)
+
+
+def _sizes(listed: list[AnySchedule], options: Any) -> dict[str, int]:
+    """The ranks and micro-batches that options leave open and that schedules with a shape of their own have."""
+    words = [path_word(os.path.join(os.curdir, name)) if isinstance(name, os.PathLike) else name for name in listed]
+    names = [word for word in words if isinstance(word, str)]
+    stated = [(name.name, name.pp, name.m) for name in listed if isinstance(name, Schedule)]
+    calls_functions = len(names) + len(stated) < len(listed)
+    with options_as_words(options) as given:
+        return _core.find_sizes(names, stated, calls_functions, given)
+
+
+def _variants(options: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The options of every report of a schedule, and what follows its name: with a policy, its fixed order comes first."""
+    policy = options.get("policy")
+    if policy is None or str(policy).strip().lower() == "fixed":
+        return [("", dict(options))]
+    return [("", {key: value for key, value in options.items() if key != "policy"}), (" ready", dict(options))]

@@ -57,7 +57,7 @@ def needs(package: str, function: str) -> Iterator[None]:
 
 _COMMAND = re.compile(r"('bubblescope [^']*')")
 _FLAG = re.compile(r"(?<![\w/-])--([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*)|(?<![\w-])-m\b")
-_CALL = re.compile(r"'bubblescope (simulate|compare|search)( [^' -][^' ]*)?((?: --?[a-z][a-z0-9-]* [0-9]+)+)'")
+_CALL = re.compile(r"'bubblescope (simulate|check|compare|search)( [^' -][^' ]*)?((?: --?[a-z][a-z0-9-]* [0-9]+)+)'")
 _SHOWN: dict[str, str] = {}
 """Names of temporary files in messages."""
 

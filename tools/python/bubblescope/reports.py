@@ -66,6 +66,7 @@ class Timeline:
 
     @property
     def end(self) -> NDArray[numpy.int64]:
+        """Nanoseconds from the start of the step."""
         return self._step.end
 
     @property
@@ -85,14 +86,17 @@ class Timeline:
 
     @property
     def stage(self) -> NDArray[numpy.int32]:
+        """The stage that computes, or that sends."""
         return self._step.stage
 
     @property
     def microbatch(self) -> NDArray[numpy.int32]:
+        """The micro-batch of each, from 0."""
         return self._step.microbatch
 
     @property
     def slice(self) -> NDArray[numpy.int16]:
+        """The slice of the sequence; 0 where sequences are whole."""
         return self._step.slice
 
     @property
@@ -169,14 +173,17 @@ Made = tuple[Union[str, "Schedule"], dict[str, Any]]
 """A schedule, or the name that ``compare`` was given, and the options of its step."""
 
 
-def _predict_again(schedule: str | Schedule, options: dict[str, Any]) -> Report:
+def _predict_again(schedule: str | Schedule, options: dict[str, Any], suffix: str) -> Report:
     import warnings
 
     with warnings.catch_warnings(), options_as_words(options) as words:
         warnings.simplefilter("ignore")  # they were given when it was first predicted
         if isinstance(schedule, str):
-            return Report(_core.simulate_name(schedule, words), None, (schedule, options))
-        return Report(schedule._order.simulate(words), schedule, (schedule, options))
+            report = Report(_core.simulate_name(schedule, words), None, (schedule, options))
+        else:
+            report = Report(schedule._order.simulate(words), schedule, (schedule, options))
+    report._suffix = suffix
+    return report
 
 
 def _kind_categories() -> list[str]:
@@ -201,15 +208,17 @@ class Report:
         self._made = made
         self._timeline: Timeline | None = None
         self._json: dict[str, Any] | None = None
+        self._suffix = ""  # follows the name where a schedule has several reports
         self.schedule = schedule
         """The schedule whose step this is."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _predict_again, self._made
+        return _predict_again, (*self._made, self._suffix)
 
     @property
     def name(self) -> str:
-        return self._step.name
+        """The schedule's name; with `` ready`` where it is the second report of ``compare(policy=...)``."""
+        return self._step.name + self._suffix
 
     @property
     def makespan(self) -> int:
@@ -258,6 +267,7 @@ class Report:
 
     @property
     def timeline(self) -> Timeline:
+        """When every op and message started and ended."""
         if self._timeline is None:
             self._timeline = Timeline(self._step.whole(), self)
         return self._timeline

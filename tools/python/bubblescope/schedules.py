@@ -129,6 +129,7 @@ class Schedule:
 
     @property
     def name(self) -> str:
+        """The name that it was built by, that its file states, or that it was given."""
         return self._order.name
 
     @property
@@ -153,10 +154,12 @@ class Schedule:
 
     @property
     def rank_of_stage(self) -> list[int]:
+        """The rank that holds each stage."""
         return self._order.rank_of_stage
 
     @property
     def is_legal(self) -> bool:
+        """Whether it can be simulated; ``check()`` says what is wrong with it."""
         return self._order.is_legal
 
     @property

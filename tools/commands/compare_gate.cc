@@ -1,0 +1,129 @@
+// Evaluates conditions on the rows of compare.
+#include "tools/commands/compare_gate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/ir/error.h"
+#include "sim/ir/nearest_names.h"
+#include "tools/commands/compare_table.h"
+#include "tools/commands/step_metrics.h"
+#include "tools/flags/schedule_list.h"
+#include "tools/flags/words.h"
+
+namespace bubblescope::tools {
+
+namespace {
+
+RowCondition parse_row_condition(const std::string& text) {
+  const std::size_t sign = text.find_first_of("<>=!");
+  const std::size_t colon = sign == text.npos ? text.npos : text.rfind(':', sign);
+  const std::string condition = colon == text.npos ? text : trim(text.substr(colon + 1));
+  const std::string schedule = colon == text.npos ? "" : trim(text.substr(0, colon));
+  return {schedule, parse_conditions({condition}).front()};
+}
+
+bool is_about(const RowCondition& condition, const GateRow& row) {
+  return condition.schedule.empty() || condition.schedule == row.name ||
+         is_same_schedule(condition.schedule, row.schedule);
+}
+
+/// Errors count whatever their sign, as in json.
+void add_errors(Metrics& metrics, const PredictionError& error) {
+  metrics["error_makespan"] = std::abs(error.makespan);
+  metrics["error_bubble_ratio"] = std::abs(error.bubble_ratio);
+  metrics["error_op_start_p50"] = error.op_start_p50;
+  metrics["error_op_start_p95"] = error.op_start_p95;
+  metrics["error_peak_memory"] = std::abs(error.peak_memory);
+}
+
+}  // namespace
+
+void add_row_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
+  app.add_option("--fail-if", conditions,
+                 "exit 1 if this holds for any schedule, e.g. 'bubble_ratio>0.1', or for one: "
+                 "'zb-v:vs_best>0.02'")
+      ->type_name("CONDITION");
+}
+
+std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& texts) {
+  std::vector<RowCondition> conditions;
+  for (const std::string& text : texts) conditions.push_back(parse_row_condition(text));
+  return conditions;
+}
+
+std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows) {
+  std::vector<GateRow> gated;
+  for (const ComparedRow& row : rows) {
+    if (!row.step) continue;
+    Metrics metrics = collect_step_metrics(*row.step);
+    metrics["vs_best"] = excess_over_best(row, rows);
+    gated.push_back({row.name, row.schedule, std::move(metrics)});
+  }
+  return gated;
+}
+
+std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  std::vector<GateRow> gated;
+  for (const ComparedRow& row : rows) {
+    if (!row.step) continue;
+    Metrics metrics = collect_metrics(row.step->report);
+    add_errors(metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
+    gated.push_back({row.name, row.schedule, std::move(metrics)});
+  }
+  return gated;
+}
+
+std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
+                                  const std::vector<Comparison>& comparisons) {
+  for (GateRow& row : rows)
+    for (const Comparison& comparison : comparisons) {
+      if (comparison.label != row.name) continue;
+      row.metrics = collect_metrics(comparison.measured.step.report);
+      add_errors(row.metrics, comparison.error);
+    }
+  return rows;
+}
+
+void expect_known(const std::vector<RowCondition>& conditions, const std::vector<GateRow>& rows) {
+  std::vector<std::string> names;
+  for (const GateRow& row : rows) names.push_back(row.name);
+  for (const RowCondition& each : conditions) {
+    bool any = false;
+    for (const GateRow& row : rows) {
+      if (!is_about(each, row)) continue;
+      expect_known({each.condition}, row.metrics);
+      any = true;
+    }
+    if (!any && !each.schedule.empty())
+      throw Error(fmt::format("--fail-if: '{}' is none of the schedules that are compared{} ({})",
+                              each.schedule, suggestion(nearest_names(each.schedule, names)),
+                              fmt::join(names, ", ")));
+  }
+}
+
+void warn_of_noise(const std::vector<RowCondition>& conditions,
+                   const std::vector<ComparedRow>& rows) {
+  const auto has_step = [](const ComparedRow& row) { return row.step.has_value(); };
+  const auto first = std::find_if(rows.begin(), rows.end(), has_step);
+  std::vector<Condition> all;
+  for (const RowCondition& each : conditions) all.push_back(each.condition);
+  if (first != rows.end()) warn_of_noise(first->step->report, all);
+}
+
+bool report_failures(const std::vector<RowCondition>& conditions,
+                     const std::vector<GateRow>& rows) {
+  bool failed = false;
+  for (const RowCondition& each : conditions)
+    for (const GateRow& row : rows)
+      if (is_about(each, row)) failed |= report_failures({each.condition}, row.metrics, row.name);
+  return failed;
+}
+
+}  // namespace bubblescope::tools

@@ -41,7 +41,7 @@ Kernels ga10x(double multiprocessors) {
 }
 Kernels ada(double multiprocessors) { return make_kernels("ada", 1.7, 0.6, 0.45, multiprocessors); }
 Kernels ada_geforce(double multiprocessors) {
-  return make_kernels("ada", 1.7, 0.91, 0.6, multiprocessors);
+  return make_kernels("ada", 2, 0.91, 0.6, multiprocessors);
 }
 
 /// A board of an SXM module's chip with another power limit and peak. Its generation is its own, so
@@ -97,7 +97,8 @@ Sources sources_of_board(const char* module) {
   return from;
 }
 
-constexpr const char* kAssumedGeForce = "assumed, 93 % of the peak (PyTorch pull request 155991)";
+constexpr const char* kAssumedGeForce =
+    "assumed, 93 % of the peak, as in 8 bits on an RTX 5090 (PyTorch pull request 155991)";
 constexpr const char* kAttentionAssumed = "60 and 45 % of the peak, assumed";
 
 const GpuRegistrar kA100Pcie{[] {

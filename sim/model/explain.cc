@@ -111,7 +111,7 @@ std::string window_text(const Transformer& model) {
 }
 
 std::string kernels_of_attention(const ModelOnDevices& on) {
-  if (on.gpu.generation == "ampere") return "with flash attention 2";
+  if (LayerTimer(on).has_flash_2_alone()) return "with flash attention 2";
   if (on.assumptions.flash_attention_2 == 0)
     return on.gpu.generation == "blackwell" && on.assumptions.flash_attention_4 > 0
                ? "of which flash attention 4 reaches 1.25 times as much"

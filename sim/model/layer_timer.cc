@@ -177,14 +177,22 @@ double estimate_head_share(std::int64_t head_size, double half_size) {
 
 }  // namespace
 
+/// Hopper, Blackwell of data centers and AMD have kernels of their own; the instructions of flash
+/// attention 2 are those of Ampere, which workstations have to this day.
+bool LayerTimer::has_flash_2_alone() const {
+  const std::string_view generation = on_.gpu.generation;
+  return generation.starts_with("ampere") || generation == "ga10x" || generation == "ada" ||
+         generation == "blackwell-rtx";
+}
+
 /// Returns the FLOPs divided by the rate of flash attention's kernels.
 double LayerTimer::core_time(double flops, const CoreKernels& kernels) const {
   const Gpu& gpu = on_.gpu;
   const double blocks = tokens() * per_tensor_rank(static_cast<double>(on_.model.heads)) /
                         kQueriesOfBlock / gpu.kernels.multiprocessors;
-  const bool flash2 = gpu.generation == "ampere" || on_.assumptions.flash_attention_2 > 0;
+  const bool flash2 = has_flash_2_alone() || on_.assumptions.flash_attention_2 > 0;
   double full_rate = gpu.peak_flops * kernels.fraction * on_.assumptions.attention_quality;
-  if (flash2 && gpu.generation != "ampere") full_rate /= kGainOverFlash2;
+  if (flash2 && !has_flash_2_alone()) full_rate /= kGainOverFlash2;
   if (flash2 && gpu.generation == "blackwell") full_rate = std::min(full_rate, kFlash2OnBlackwell);
   if (!flash2 && gpu.generation == "blackwell")
     full_rate *= 1 + (kGainOfFlash4 - 1) * on_.assumptions.flash_attention_4;

@@ -75,6 +75,8 @@ class LayerTimer {
   double expert_collectives() const;
   /// With sequence parallelism, inputs are saved in parts and gathered again in I, beside a GEMM.
   double regather_time() const;
+  /// Whether the device's best kernels of attention are those of flash attention 2.
+  bool has_flash_2_alone() const;
   /// All keys and values of the sequence are gathered in F; their gradients are scattered in I.
   double context_forward() const;
   double context_backward() const;

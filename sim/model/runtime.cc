@@ -181,8 +181,8 @@ double assumed_value(const ModelOnDevices& on, std::string_view name) {
 
 CostAssumptions assumptions_on(const RuntimeDef& runtime, const Gpu& gpu) {
   CostAssumptions assumed = runtime.assumptions;
-  const bool prefers_cudnn =
-      gpu.generation == "blackwell" || (gpu.generation == "hopper" && runtime.cudnn_on_hopper);
+  const bool prefers_cudnn = gpu.generation == "blackwell" ||
+                             (gpu.generation.starts_with("hopper") && runtime.cudnn_on_hopper);
   if (!runtime.torch_attention || !prefers_cudnn) return assumed;
   assumed.flash_attention_2 = 0;
   assumed.attention_quality = 1;  // the runtime's own was measured with flash attention 2

@@ -298,5 +298,17 @@ TEST(FrameworkFlags, OfMegatronSayWhatItsGradientsNeed) {
   EXPECT_EQ(messages_of(small + "--bf16").find("Megatron-LM has 32-bit"), std::string::npos);
 }
 
+// Errors about what no model here has use the words that were given, and suggest no other flag.
+TEST(FrameworkFlags, OfWhatIsNotModelledSaySo) {
+  expect_refusal(kStep + "--precision nvfp4", "GEMMs in 4 bits are not modelled");
+  expect_refusal(kStep + "--precision MXFP4", "GEMMs in 4 bits are not modelled");
+  expect_refusal(kStep + "--precision mxfp8", "'fp8' stands for all recipes of 8 bits");
+  expect_refusal(kStep + "--precision fp32", "GEMMs in 32 bits are not modelled");
+  expect_refusal(kStep + "--precision bf61", "did you mean 'bf16'");
+  expect_refusal(kStep + "--fp4-format e2m1", "GEMMs in 4 bits are not modelled");
+  expect_refusal(kStep + "--ulysses-degree 8", "all-to-alls (Ulysses) are not modelled");
+  expect_refusal(kStep + "--peft-scheme lora", "adapters (LoRA) and frozen weights");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

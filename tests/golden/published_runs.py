@@ -11,8 +11,21 @@ import os
 from published_megatron import SC21_TABLE1
 
 
+# Boards on PCI Express have errors of their own (sim/model/presets/pcie_gpus.cc).
+BOARDS = {
+    'ga10x': ('a40', 'rtx-a6000', 'rtx-a5000', 'a10', 'a10g', 'rtx-3090'),
+    'ada': ('l4', 'l40', 'l40s', 'rtx-6000-ada', 'rtx-4090'),
+    'blackwell-rtx': ('rtx-5090', 'rtx-pro-6000'),
+    'ampere-pcie': ('a100-pcie', 'a100-pcie-40'),
+    'hopper-pcie': ('h100-pcie', 'h100-nvl', 'h200-nvl'),
+}
+
+
 def generation_of(device):
     """The generation of a device by its name; a GH200 is a Hopper device, and AMD's have two generations."""
+    for generation, devices in BOARDS.items():
+        if device in devices:
+            return generation
     if device.startswith('gh'):
         return 'hopper'
     if device.startswith('mi'):

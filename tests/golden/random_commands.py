@@ -61,7 +61,7 @@ LEFT_OUT = {  # they read or write files, or change only what is shown
     '--save', '--svg', '--timeline', '--trace',
 }
 MODELS = ['llama3-8b', 'llama3-70b', 'mixtral-8x7b', 'deepseek-v3', 'gpt3-175b', 'qwen3-30b-a3b', 'gemma3-27b']
-GPUS = ['h100', 'a100', 'b200', 'h800', 'gb200', 'mi300x', 'l40s', 'h200']
+GPUS = ['h100', 'a100', 'b200', 'h800', 'gb200', 'mi300x', 'l40s', 'h200', 'h100-pcie', 'rtx-4090', 'a40']
 
 
 NOT_CONVERTED = {'--sensitivity', '--policy', '--slow', '--straggler', '--seeds'}  # what `convert` does not know

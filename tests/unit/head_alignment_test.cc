@@ -123,6 +123,26 @@ TEST(FlashAttention, IsFasterSinceHopperAndSlowerUnderAPowerLimit) {
   EXPECT_NEAR(LayerTimer(on).core_forward() / later, 1.6, 1e-9);
 }
 
+// An RTX 4090 has no later kernels: 151 TFLOP/s of 165 in F (apache/tvm, tl_doc/flash_perf.md),
+// whatever the runtime prefers.
+TEST(FlashAttention, IsTheBestThatWorkstationsHave) {
+  for (const char* device : {"rtx-4090", "l40s", "a40", "rtx-pro-6000", "a100-pcie"}) {
+    ModelOnDevices on = with_heads(108, device);
+    on.parallel.flash_attention = true;
+    const double best = LayerTimer(on).core_forward();
+    on.assumptions.flash_attention_2 = 1;
+    EXPECT_EQ(LayerTimer(on).core_forward(), best) << device;
+  }
+  ModelOnDevices on = with_heads(108, "rtx-4090");
+  on.parallel.flash_attention = true;
+  on.parallel.sequence = 16'384;
+  on.parallel.micro_batch_size = 8;
+  on.model.heads = on.model.key_value_heads = 32;
+  on.model.head_size = 128;
+  const double flops = 8 * 2.0 * 16'384 * 16'384 * 32 * 128;
+  EXPECT_NEAR(flops / LayerTimer(on).core_forward() / 1e3, 151, 0.02 * 151);
+}
+
 // Heads of 128 numbers at 8,192 tokens: 362 TFLOP/s on B200 in F (tritonbench pull request 171).
 TEST(FlashAttention, IsAsFastOnBlackwellAsOnHopperInItsSecondVersion) {
   ModelOnDevices on = with_heads(108, "b200");

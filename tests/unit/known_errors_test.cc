@@ -63,7 +63,7 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   on.parallel.sequence = 8192;
   on.gpu = gpu("v100");
   expect_no_errors(on, "no published run on this device");
-  on.gpu = gpu("l40s");
+  on.gpu = gpu("tpu-v4");
   expect_no_errors(on, "no published run on this device");
   on.gpu = gpu("h100");
   on.replaced = {"--assume cast_bytes"};
@@ -71,6 +71,27 @@ TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   on.replaced.clear();
   on.assumptions.slowdown = 1.3;
   expect_no_errors(on, "slowdown");
+}
+
+// Boards on PCI Express are no modules of their generation: they have their own few runs, and
+// borrow from those of all devices.
+TEST(KnownErrors, OfBoardsAreNotThoseOfTheirModules) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;
+  on.runtime = "torchtitan";
+  const auto errors_on = [&on](const char* device) {
+    on.gpu = gpu(device);
+    return *find_nearest_errors(on).known;
+  };
+  const KnownErrors of_module = errors_on("h100");
+  for (const char* board : {"h100-pcie", "h100-nvl", "h200-nvl"}) {
+    const KnownErrors errors = errors_on(board);
+    EXPECT_EQ(errors.from(), "hopper-pcie/torchtitan/bf16/dense") << board;
+    EXPECT_LT(errors.lowest, of_module.lowest) << board;
+  }
+  EXPECT_EQ(errors_on("rtx-4090").from(), "ada/torchtitan/bf16/dense");
+  EXPECT_GT(errors_on("rtx-4090").highest, of_module.highest);
+  EXPECT_LT(errors_on("rtx-4090").lowest, of_module.lowest);
 }
 
 // An assumption that repeats what holds already replaces nothing, and one that says how the job

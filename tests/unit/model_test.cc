@@ -133,11 +133,15 @@ TEST(Models, AreTheseAndNoOthers) {
                                    "zero-bubble-6.2b"}));
   names.clear();
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) names.insert(def.name);
-  EXPECT_EQ(names, (std::set<std::string>{"a100",       "a100-40", "a800",   "b200",      "b300",
-                                          "gb200",      "gb300",   "gh200",  "gh200-144", "h100",
-                                          "h100-hbm2e", "h20",     "h200",   "h800",      "l40s",
-                                          "mi300x",     "mi325x",  "mi355x", "p100",      "tpu-v3",
-                                          "tpu-v4",     "v100"}));
+  EXPECT_EQ(names, (std::set<std::string>{
+                       "a10",          "a100",     "a100-40",      "a100-pcie", "a100-pcie-40",
+                       "a10g",         "a40",      "a800",         "b200",      "b300",
+                       "gb200",        "gb300",    "gh200",        "gh200-144", "h100",
+                       "h100-hbm2e",   "h100-nvl", "h100-pcie",    "h20",       "h200",
+                       "h200-nvl",     "h800",     "l4",           "l40",       "l40s",
+                       "mi300x",       "mi325x",   "mi355x",       "p100",      "rtx-3090",
+                       "rtx-4090",     "rtx-5090", "rtx-6000-ada", "rtx-a5000", "rtx-a6000",
+                       "rtx-pro-6000", "tpu-v3",   "tpu-v4",       "v100"}));
   names.clear();
   for (const RuntimeDef& def : Registry<RuntimeDef>::instance().all()) names.insert(def.name);
   EXPECT_EQ(names,

@@ -23,9 +23,13 @@ constexpr const char* kOfPicture = "here '--svg FILE' draws it";
 constexpr const char* kOfDevices = "devices are the product of '--pp', '--tp', '--cp' and '--dp'";
 constexpr const char* kOfHost = "optimizers on the host are not modelled";
 constexpr const char* kOfAdapters = "adapters (LoRA) and frozen weights are not modelled";
+constexpr const char* kOfFourBits =
+    "GEMMs in 4 bits are not modelled, those in 8 are '--precision fp8'";
+constexpr const char* kOfUlysses =
+    "all-to-alls (Ulysses) are not modelled; ranks of '--cp' pass keys and values on";
 /// Flags of Megatron-LM, DeepSpeed, torchtitan and Transformers that say something here too, in
 /// other words, or that are the model's; and words that many programs have for what is a flag here.
-constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
+constexpr std::array<FrameworkFlag, 83> kFrameworkFlags{{
     {"activation-checkpoint.mode", "--recompute", "here it is '--recompute'"},
     {"activation-checkpointing", "--recompute", "here it is '--recompute'"},
     {"attention-backend", "--save-scores", "here '--save-scores' is attention that is not fused"},
@@ -49,9 +53,12 @@ constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
      "here it is '--shard-size' beside data_parallel_replicate_degree"},
     {"data-parallel-size", "--gpus", "it follows from '--gpus'"},
     {"dp", "--gpus", "it follows from '--gpus'"},
+    {"ds-sequence-parallel-size", "--cp", kOfUlysses},
     {"expert-parallel-size", "--ep", "here it is '--ep'"},
     {"fail-if", "--all-modes", "check fails by itself; '--cap' and '--all-modes' ask for more"},
     {"forward", "--f", "here it is '--f'"},
+    {"fp4-format", "--precision", kOfFourBits},
+    {"fp4-recipe", "--precision", kOfFourBits},
     {"fp8", "--precision", "here it is '--precision fp8'"},
     {"fp8-format", "--precision", "here it is '--precision fp8'"},
     {"fp8-recipe", "--precision", "here '--precision fp8' stands for all recipes of 8 bits"},
@@ -64,6 +71,7 @@ constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
     {"latency", "--p2p", "here it is '--p2p'"},
     {"load-in-4bit", "--model", kOfAdapters},
     {"local-batch-size", "--micro-batch-size", "here it is '-m' times '--micro-batch-size'"},
+    {"lora-alpha", "--model", kOfAdapters},
     {"lora-r", "--model", kOfAdapters},
     {"lora-rank", "--model", kOfAdapters},
     {"m", "--microbatches", "here it is '-m'"},
@@ -97,6 +105,7 @@ constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
     {"optimizer-cpu-offload", "--model", kOfHost},
     {"output", "--save", kOfFiles},
     {"peft", "--model", kOfAdapters},
+    {"peft-scheme", "--model", kOfAdapters},
     {"pipeline-parallel-schedule", "--schedules", "here it is '--schedules'"},
     {"pipeline-parallel-schedule", "--pp", "here it is the schedule, the first word"},
     {"plot", "--svg", kOfPicture},
@@ -109,6 +118,9 @@ constexpr std::array<FrameworkFlag, 75> kFrameworkFlags{{
     {"strict", "--all-modes", "'--all-modes' is the stricter check"},
     {"tp-comm-overlap", "--tensor-exposed",
      "here '--tensor-exposed' says how much of the tensor ranks' communication is exposed"},
+    {"ulysses", "--cp", kOfUlysses},
+    {"ulysses-degree", "--cp", kOfUlysses},
+    {"ulysses-sequence-parallel-size", "--cp", kOfUlysses},
     {"world-size", "--dp", kOfDevices},
 }};
 
@@ -150,6 +162,17 @@ std::string list_unknown_flags(const std::vector<std::string>& names,
   return text;
 }
 
+std::string explain_precision(std::string_view name) {
+  if (name == "mxfp8" || name == "float8" || name == "e4m3" || name == "hybrid")
+    return "; here 'fp8' stands for all recipes of 8 bits";
+  constexpr std::array<std::string_view, 5> kFourBits{"fp4", "float4", "int4", "mxfp4", "nvfp4"};
+  if (std::find(kFourBits.begin(), kFourBits.end(), name) != kFourBits.end())
+    return "; GEMMs in 4 bits are not modelled, and 'fp8' is the least that is";
+  if (name == "fp32" || name == "float32" || name == "tf32")
+    return "; GEMMs in 32 bits are not modelled";
+  return {};
+}
+
 std::string explain_framework(std::string_view name) {
   if (name == "mindspeed")
     return "; MindSpeed runs Megatron-LM, which is 'megatron', on devices that '--gpu' can "
@@ -157,6 +180,8 @@ std::string explain_framework(std::string_view name) {
   if (name == "nanotron" || name == "picotron")
     return "; eager PyTorch with tensor ranks or pipelines is closest to 'fsdp' with '--zero 1'";
   if (name == "gpt-neox") return "; GPT-NeoX runs DeepSpeed, which is 'deepspeed'";
+  if (name == "paddle" || name == "paddlenlp")
+    return "; PaddleNLP's eager kernels are closest to 'fsdp', with its stage as '--zero'";
   if (name == "primus") return "; Primus runs Megatron-LM or torchtitan, which are runtimes";
   if (name == "jax" || name == "levanter" || name == "maxtext")
     return "; compiled kernels and sharded weights are closest to 'torchtitan'";

@@ -20,6 +20,10 @@ std::string explain_framework_flag(std::string_view name, const std::vector<std:
 std::string list_unknown_flags(const std::vector<std::string>& names,
                                const std::vector<std::string>& known);
 
+/// The end of an error message about an unknown precision, a normalized name: "; here 'fp8' stands
+/// for all recipes of 8 bits". Empty if no framework is known to have it.
+std::string explain_precision(std::string_view name);
+
 /// The end of an error message about an unknown runtime: "; plain PyTorch is closest to 'fsdp',
 /// ...". Empty if none is known to be close.
 std::string explain_framework(std::string_view name);

@@ -2,65 +2,14 @@
 //
 // Peak, memory and link rates, and the best measured GEMMs (MAMF): S. Bekman, "Machine Learning
 // Engineering Open Book" (stas00/ml-engineering, 744d01e), compute/accelerator and network.
-// Point-to-point rates between two devices: an H100's NVLink reaches 376 of its 450 GB/s
-// (NVIDIA/nccl issue 1264); the same fraction is assumed for the others. Latencies: 9.8 us inside a
-// node (NVIDIA/nccl-tests issue 331), 20 us and 90 % of the rate between nodes (calculon's
-// InfiniBand, caa4b11). To the host: the rate of the PCI Express slot, or of NVLink-C2C, by the
-// vendors' data sheets, of which the same fraction is assumed.
-#include <cmath>
+// What is said of links is in gpu_rates.cc, and boards on PCI Express are in pcie_gpus.cc.
 #include <string>
 #include <utility>
 
-#include "sim/model/gpu.h"
+#include "sim/model/presets/gpu_rates.h"
 
 namespace bubblescope::inline sim {
 namespace {
-
-constexpr const char* kBook = "stas00/ml-engineering@744d01e";
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
-
-struct Rates {
-  double peak_teraflops;
-  double reachable_teraflops;
-  double memory_gigabytes;  ///< as stated
-  double memory_terabytes_per_second;
-  double link_gigabytes_per_second;  ///< one way, as stated
-  double network_gigabytes_per_second;
-  double host_gigabytes_per_second;  ///< one way, as stated
-  std::int32_t per_node = 8;
-  /// The memory available to a program, in GiB: the total capacity in PyTorch's out-of-memory
-  /// messages; 0: all that is stated.
-  double program_gibibytes = 0;
-};
-
-/// The numbers that all devices of a generation share, and those that one device sustains.
-struct Kernels {
-  const char* generation = "";
-  double sustained_teraflops = 0;  ///< 0: 95 % of what is reached
-  KernelRates rates = {};
-};
-
-/// Returns the kernels of a device that sustains this many TFLOP/s.
-Kernels with_rate(Kernels kernels, double teraflops) {
-  kernels.sustained_teraflops = teraflops;
-  return kernels;
-}
-
-/// A device whose GEMMs in 8 bits are this many times as fast as those in 16.
-Kernels with_gain(Kernels kernels, double gain) {
-  kernels.rates.fp8_gain = gain;
-  return kernels;
-}
-
-/// A device whose GEMMs sustain this many TFLOP/s for its power limit, and whose attention is
-/// slower alike.
-Kernels with_power(Kernels kernels, double teraflops) {
-  const double share = teraflops / kernels.sustained_teraflops;
-  kernels.rates.attention_forward *= share;
-  kernels.rates.attention_backward *= share;
-  return with_rate(kernels, teraflops);
-}
 
 // Attention: A100 and B200 fitted to kernels of SimuMax's data, H100 between runs of several
 // sources. fp8_gain, and the sustained rates of Hopper and Blackwell: fitted to published steps
@@ -68,8 +17,8 @@ Kernels with_power(Kernels kernels, double teraflops) {
 // as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 follows it in 16
 // bits; in 8 bits it is faster, and B200 and B300 are as fast as GB200 and GB300, by pairs of runs
 // that differ in the device alone (docs/accuracy_steps.md, Constants). B300 is so in 16 bits, too.
-const Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
-const Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};
+const Kernels kAmpere = ampere_kernels();
+const Kernels kHopper = hopper_kernels();
 const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};
 /// TFLOP/s that GB200 and GB300 sustain in 16 bits, and their gain in 8.
 constexpr double kGb200Rate = 1304;
@@ -81,78 +30,6 @@ Kernels like_gb200_in_8_bits(double teraflops) {
   return with_gain(with_rate(kBlackwell, teraflops),
                    kBlackwell.rates.fp8_gain * kGb200Rate / teraflops);
 }
-
-/// The sources of those numbers that differ between devices.
-struct Sources {
-  std::string base = std::string(kBook) + ", compute/accelerator";
-  std::string reachable = std::string(kBook) + ", compute/accelerator/benchmarks (MAMF)";
-  std::string link = std::string(kBook) + ", network";
-  std::string host = std::string(kBook) + ", network (PCI Express, 16 lanes)";
-  std::string program = "the total capacity in PyTorch's out-of-memory messages";
-};
-
-Gpu gpu_of(const Rates& rates, const Kernels& kernels) {
-  constexpr double kReached = 376.0 / 450.0;
-  Gpu gpu;
-  gpu.per_node = rates.per_node;
-  gpu.peak_flops = rates.peak_teraflops * kTera;
-  gpu.reachable_flops = rates.reachable_teraflops * kTera;
-  const double memory =
-      rates.program_gibibytes > 0 ? rates.program_gibibytes : rates.memory_gigabytes;
-  gpu.memory = std::llround(memory * (1 << 30));
-  gpu.memory_bytes_per_second = rates.memory_terabytes_per_second * kTera;
-  gpu.inside = {9'800, kReached * rates.link_gigabytes_per_second * kGiga};
-  gpu.outside = {20'000, 0.9 * rates.network_gigabytes_per_second * kGiga};
-  gpu.host = {10'000, kReached * rates.host_gigabytes_per_second * kGiga};
-  gpu.kernels = kernels.rates;
-  gpu.kernels.sustained_flops = kernels.sustained_teraflops * kTera;
-  gpu.generation = kernels.generation;
-  gpu.is_mesh = gpu.generation.starts_with("cdna");
-  // NVIDIA's boards of four A100s or H100s, and nodes of four GH200s: 100 and 150 GB/s between two
-  // (apps.fz-juelich.de/jsc/hps/jupiter/configuration.html).
-  gpu.divides_links = gpu.generation == "ampere" || gpu.generation == "hopper";
-  return gpu;
-}
-
-/// Returns a number with at most one decimal.
-std::string text(double value) {
-  std::string digits = std::to_string(std::llround(value * 10));
-  const char last = digits.back();
-  digits.pop_back();
-  if (digits.empty()) digits = "0";
-  return last == '0' ? digits : digits + "." + last;
-}
-
-std::string program_text(const Rates& rates, const Sources& from) {
-  if (rates.program_gibibytes == 0) return "all of the memory for a program: assumed";
-  return text(rates.program_gibibytes) + " GiB of the memory for a program: " + from.program;
-}
-
-std::vector<std::string> sources_of(const Rates& rates, const Sources& from) {
-  return {
-      text(rates.peak_teraflops) + " TFLOP/s at most, " + text(rates.memory_gigabytes) + " GB at " +
-          text(rates.memory_terabytes_per_second * 1000) + " GB/s: " + from.base,
-      text(rates.reachable_teraflops) + " TFLOP/s reached: " + from.reachable,
-      program_text(rates, from),
-      text(rates.link_gigabytes_per_second) + " GB/s inside a node, one way: " + from.link,
-      "83.6 % of it reached, as 376 of an H100's 450 GB/s: NVIDIA/nccl issue 1264",
-      "9.8 us inside a node: NVIDIA/nccl-tests issue 331",
-      text(rates.network_gigabytes_per_second) +
-          " GB/s per device between nodes: " + std::string(kBook) + ", network",
-      "20 us and 90 % of it between nodes: calculon-ai/calculon@caa4b11",
-      text(rates.host_gigabytes_per_second) + " GB/s to the host, one way: " + from.host +
-          "; 10 us and 83.6 % of it: assumed, as inside a node",
-  };
-}
-
-GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
-              const Rates& rates, const Kernels& kernels, const Sources& from = {}) {
-  const std::string main = from.base == Sources{}.base ? kBook : from.base;
-  return {name, std::move(aliases), summary, main, gpu_of(rates, kernels), sources_of(rates, from)};
-}
-
-constexpr const char* kAssumed = "assumed, 80 % of the peak as on the H100";
-constexpr const char* kSheet = "NVIDIA's data sheet";
 
 const GpuRegistrar kP100{[] {
   return define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
@@ -254,12 +131,6 @@ const GpuRegistrar kGb300{[] {
                 {.base = kSheet,
                  .reachable = "as the GB200",
                  .host = "NVIDIA's GB200 data sheet (NVLink-C2C, 900 GB/s both ways)"});
-}};
-const GpuRegistrar kL40s{[] {
-  return define("l40s", {}, "L40S 48 GB, 362 TF, PCI Express only",
-                {362, 290, 48, 0.864, 31.5, 25, 31.5, 8, 44.4},
-                {"ada", 0, {0, 50, 1.7, 0.6, 0.45, 142}},
-                {.base = kSheet, .reachable = kAssumed, .link = kSheet});
 }};
 constexpr double kRcclShare = 0.75 / 0.8356;  // 48 of 64 GB/s, where messages are taken to reach 53
 constexpr const char* kMesh =

@@ -111,9 +111,13 @@ CostAssumptions fsdp() {
 
 /// FSDP2 copies gathered weights out of its buffer, in F and in I (4 bytes each per weight), and
 /// gradients, as 32-bit numbers, into another (6; torch/distributed/fsdp/_fully_shard/
-/// _fsdp_collectives.py).
+/// _fsdp_collectives.py). Compiled, the loss reads 16-bit logits for their maximum and for their
+/// sum in F; in the backward it reads them again and writes their gradients (torch/_inductor fuses
+/// cast, softmax and loss).
 CostAssumptions torchtitan() {
   CostAssumptions assumed;
+  assumed.loss_forward_bytes = 2 + 2;
+  assumed.loss_backward_bytes = 2 + 2;
   assumed.accumulation_bytes = 14;
   assumed.context_ring = 1;
   assumed.flash_attention_2 = 1;
@@ -124,9 +128,13 @@ CostAssumptions torchtitan() {
 }
 
 /// FSDP2 with the kernels of Transformer Engine, launched one by one as under FSDP, and DeepEP
-/// (attn: te, dispatcher: deepep); tokens are weighed in the experts' activation function.
+/// (attn: te, dispatcher: deepep); tokens are weighed in the experts' activation function. Its loss
+/// is not compiled: in 16 bits it reads logits twice and writes the log-softmax; the backward
+/// writes the loss's gradient, reads it twice and the log-softmax, and writes that of the logits.
 CostAssumptions nemo_automodel() {
   CostAssumptions assumed = torchtitan();
+  assumed.loss_forward_bytes = 4 + 2;
+  assumed.loss_backward_bytes = 2 + 4 + 2 + 2;
   assumed.flash_attention_2 = 0;
   assumed.context_ring = 0;
   assumed.dispatch_once = 1;

@@ -2,12 +2,12 @@
 // with what was recorded.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/error_text.h"
 #include "tests/support/nsys_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/measured/assemble_steps.h"
@@ -266,6 +266,20 @@ TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   const traces::NameRules rules = traces::NameRules::parse(
       R"({"format":"bubblescope-rules/1","rules":[)" + forward + "," + backward + "]}", "rules");
   expect_truth(traces::assemble_steps(traces::read_trace(file, &rules)).steps, step, 3);
+}
+
+// A rule for steps that surround no op, beside ranges of iterations.
+TEST_F(NsysFrameworks, OpsOutsideOfAllStepsAreRefused) {
+  NsysEvents events = of_rank(record_nsys(record("1f1b"), {NsysNames::kOps}), 0);
+  const NsysEvents::Range last = events.ranges.back();
+  for (const std::string name : {"epoch 1", "iteration 1"})
+    events.ranges.push_back({last.thread, last.end + 1'000, last.end + 2'000, name});
+  const std::string file = write("outside.sqlite", events);
+  if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+  const traces::NameRules rules = traces::NameRules::parse(
+      R"({"format":"bubblescope-rules/1","rules":[{"match":"epoch .*","kind":"step"}]})", "rules");
+  EXPECT_EQ(error_of([&] { traces::read_trace(file, &rules); }),
+            file + ": none of its 48 ops lies in a step; correct the rule whose kind is 'step'");
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "sim/ir/timeline.h"
 #include "sim/model/balance_layers.h"
 #include "sim/model/schedule_def.h"

@@ -2,7 +2,6 @@
 // partitions that the driver cannot make, and what the environment says.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <string>
 #include <variant>

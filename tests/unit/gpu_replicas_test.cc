@@ -2,7 +2,6 @@
 // that gives all of them the same sum.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>

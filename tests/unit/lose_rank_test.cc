@@ -9,7 +9,6 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
-#include "sim/predict/interrupted_step.h"
 #include "sim/predict/rank_loss.h"
 #include "tests/support/error_text.h"
 #include "traces/reports/loss_text.h"

@@ -11,16 +11,12 @@
 #include "exec/runtime/processes.h"
 #include "exec/training/verification.h"
 #include "sim/ir/lower.h"
-#include "sim/model/schedule_def.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/forked_ranks.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 /// Trains in this process. Returns "right", or what was wrong or failed. `at` is called before the
 /// 20th op of this rank.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/model/schedule_def.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
@@ -15,10 +15,6 @@
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 /// A GPU whose GEMM calls `at` once, in the second step.
 const BubblescopeGpu& calls_with(void (*at)()) {

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "sim/ir/number.h"
-#include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
 #include "traces/measured/code_names.h"
 

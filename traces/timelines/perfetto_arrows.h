@@ -1,5 +1,5 @@
-// What slices of Perfetto's traces say of other slices: the arrows of messages, and the waits
-// before ops.
+// Slices of Perfetto's traces refer to others: by the arrows of messages, and by the waits before
+// ops.
 #pragma once
 
 #include <cstddef>

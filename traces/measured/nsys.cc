@@ -84,6 +84,9 @@ class NsysReader {
   void note_how_found(std::int64_t process, const NsysProcessOps& found) {
     if (found.unnumbered) doubt(name_process(path_, process) + ": " + *found.unnumbered);
     if (!found.ops.empty() || found.outside_steps > 0) with_ops_.insert(process);
+    if (found.ops.empty() && found.outside_steps > 0)
+      doubt(fmt::format("{}: none of its {} ops lies in a step: the ops of its rank are missing",
+                        name_process(path_, process), found.outside_steps));
     if (found.overlap) overlaps_.insert(process);
     outside_steps_ += found.outside_steps;
     lie_between_messages_ = lie_between_messages_ || found.lie_between_messages;

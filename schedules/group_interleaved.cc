@@ -2,8 +2,6 @@
 // micro-batch earlier, and with each W directly after its I. With offload it is PipeOffload. Wan
 // et al., "PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optimization",
 // 2025.
-#include <algorithm>
-
 #include "schedules/chunk_cost.h"
 #include "schedules/virtual_stages.h"
 
@@ -14,14 +12,7 @@ namespace {
 constexpr std::int32_t kGroupSteps = 1;
 
 Schedule build_group_interleaved(const ScheduleRequest& request) {
-  const Shape& shape = request.shape;
-  Schedule schedule;
-  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  const std::int32_t group_size = find_groups(request).size;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
-                                             count_virtual_warmup(request, rank, kGroupSteps), 0));
-  return schedule;
+  return interleave_split(request, kGroupSteps, 0);
 }
 
 /// With F, I and W of a chunk, and no time for messages:
@@ -31,9 +22,7 @@ Claims claim_group_interleaved(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    claims.peak_chunks.push_back(
-        std::min(visits, count_virtual_warmup(request, rank, kGroupSteps) + 1));
+  claims.peak_chunks = count_peak_chunks(request, kGroupSteps);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   const Groups groups = find_groups(request);
   const bool fills = groups.size >= shape.ranks && fill_loop(groups, shape);

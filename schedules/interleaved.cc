@@ -63,9 +63,7 @@ Claims claim_interleaved(const ScheduleRequest& request) {
   const Nanos chunks = request.shape.chunks;
   const Nanos visits = request.shape.microbatches * chunks;
   Claims claims;
-  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
-    claims.peak_chunks.push_back(
-        std::min(visits, count_virtual_warmup(request, rank, kWarmupSteps) + 1));
+  claims.peak_chunks = count_peak_chunks(request, kWarmupSteps);
   const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   if (!cost || !fill_loop(groups, request.shape)) return claims;

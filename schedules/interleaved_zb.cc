@@ -13,6 +13,9 @@ namespace {
 /// Half of interleaved 1F1B's, because only I is on the way back.
 constexpr std::int32_t kZeroBubbleSteps = 1;
 
+/// Rank r waits r visits with each W, so that all drains are full of them.
+constexpr std::int32_t kRankLag = 1;
+
 /// PyTorch starts each rank one step after the previous one, makes all warm-ups end together, and
 /// then delays forwards until their inputs have arrived.
 std::vector<RankOrder> zero_bubble_cells(const ScheduleRequest& request, const Schedule& schedule) {
@@ -29,14 +32,7 @@ std::vector<RankOrder> zero_bubble_cells(const ScheduleRequest& request, const S
 }
 
 Schedule build_interleaved_zb(const ScheduleRequest& request) {
-  const Shape& shape = request.shape;
-  Schedule schedule;
-  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
-  const std::int32_t group_size = find_groups(request).size;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
-                                             count_virtual_warmup(request, rank, kZeroBubbleSteps),
-                                             rank));
+  Schedule schedule = interleave_split(request, kZeroBubbleSteps, kRankLag);
   if (request.profile == Profile::kPytorch) schedule.posted = zero_bubble_cells(request, schedule);
   return schedule;
 }
@@ -47,9 +43,7 @@ Claims claim_interleaved_zb(const ScheduleRequest& request) {
   const Shape& shape = request.shape;
   const Nanos visits = Nanos{shape.microbatches} * shape.chunks;
   Claims claims;
-  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
-    claims.peak_chunks.push_back(
-        std::min(visits, count_virtual_warmup(request, rank, kZeroBubbleSteps) + 1 + rank));
+  claims.peak_chunks = count_peak_chunks(request, kZeroBubbleSteps, kRankLag);
   const Groups groups = find_groups(request);
   const std::optional<ChunkCost> cost = chunk_cost(request);
   const auto bubble = cost ? compute_height_one_bubble(shape, *cost) : std::nullopt;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "sim/ir/depend.h"
 #include "sim/ir/schedule.h"

@@ -140,4 +140,27 @@ Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int
   return visits;
 }
 
+Schedule interleave_split(const ScheduleRequest& request, std::int32_t steps,
+                          std::int32_t rank_lag) {
+  const Shape& shape = request.shape;
+  Schedule schedule;
+  schedule.rank_of_stage = loop_placement(shape.ranks, shape.chunks);
+  const std::int32_t group_size = find_groups(request).size;
+  for (std::int32_t rank = 0; rank < shape.ranks; ++rank)
+    schedule.order.push_back(alternate_split(make_virtual_visits(shape, group_size, rank),
+                                             count_virtual_warmup(request, rank, steps),
+                                             rank_lag * rank));
+  return schedule;
+}
+
+std::vector<std::int64_t> count_peak_chunks(const ScheduleRequest& request, std::int32_t steps,
+                                            std::int32_t rank_lag) {
+  const std::int64_t visits = std::int64_t{request.shape.microbatches} * request.shape.chunks;
+  std::vector<std::int64_t> chunks;
+  for (std::int32_t rank = 0; rank < request.shape.ranks; ++rank)
+    chunks.push_back(
+        std::min(visits, count_virtual_warmup(request, rank, steps) + 1 + rank_lag * rank));
+  return chunks;
+}
+
 }  // namespace bubblescope::schedules

@@ -42,4 +42,13 @@ std::int64_t count_virtual_warmup(const ScheduleRequest& request, std::int32_t r
 ///   0F0 0F1 0F2  2F0 2F1 2F2 | 0F3 0F4  2F3 2F4
 Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int32_t rank);
 
+/// Interleaved 1F1B with split backwards, warmed up by `steps` (count_virtual_warmup()). On rank r
+/// each W follows the I that is `rank_lag` r visits later than its own.
+Schedule interleave_split(const ScheduleRequest& request, std::int32_t steps,
+                          std::int32_t rank_lag);
+
+/// The chunks that each rank holds at most with this warm-up and lag; full backwards have none.
+std::vector<std::int64_t> count_peak_chunks(const ScheduleRequest& request, std::int32_t steps,
+                                            std::int32_t rank_lag = 0);
+
 }  // namespace bubblescope::schedules

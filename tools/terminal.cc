@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <string>
 
 #include "exec/runtime/launchers.h"
 #include "tools/print.h"

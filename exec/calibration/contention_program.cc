@@ -1,7 +1,6 @@
 // Builds the turns of the Program.
 #include "exec/calibration/contention_program.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>

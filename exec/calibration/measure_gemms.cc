@@ -2,7 +2,6 @@
 #include "exec/calibration/measure_gemms.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace bubblescope::exec {
 

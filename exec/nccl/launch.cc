@@ -56,7 +56,8 @@ std::optional<Launch> read_rank_info(const Environment& environment, const Launc
                 " is not; start it by torchrun, srun or mpirun, or set both");
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
-                " of " + names.count + "=" + std::to_string(*count) + " processes is impossible");
+                " of " + names.count + "=" + std::to_string(*count) +
+                " processes is impossible; correct one of them, ranks begin at 0");
   return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 

@@ -2,7 +2,6 @@
 // device, and gathers what all ranks did.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

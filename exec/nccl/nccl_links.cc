@@ -2,7 +2,6 @@
 #include "exec/nccl/nccl_links.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "exec/runtime/step_clock.h"
 #include "sim/ir/error.h"

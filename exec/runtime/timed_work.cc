@@ -1,8 +1,6 @@
 // Waits for the duration of each instruction.
 #include "exec/runtime/timed_work.h"
 
-#include <algorithm>
-
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {

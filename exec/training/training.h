@@ -2,9 +2,7 @@
 // weights that a single rank would produce.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "exec/runtime/backend.h"
 #include "exec/runtime/processes.h"

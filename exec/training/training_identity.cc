@@ -1,8 +1,6 @@
 // Lists what a training depends on.
 #include "exec/training/training_identity.h"
 
-#include <algorithm>
-
 #include "exec/training/program_updates.h"
 #include "sim/ir/digest.h"
 

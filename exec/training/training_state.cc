@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "exec/training/blas.h"
 #include "exec/training/stage_checkpoint.h"
 #include "exec/training/trained_stages.h"
 #include "sim/ir/error.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <tuple>
 
 #include "schedules/search/microbatch_way.h"
 

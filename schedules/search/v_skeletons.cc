@@ -1,7 +1,6 @@
 // Builds skeletons that follow ZB-V.
 #include "schedules/search/v_skeletons.h"
 
-#include <algorithm>
 #include <array>
 #include <initializer_list>
 

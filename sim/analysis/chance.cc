@@ -1,7 +1,6 @@
 // Adds up the variances of effects, each divided by how often it occurs.
 #include "sim/analysis/chance.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +8,6 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "sim/analysis/mean.h"
 

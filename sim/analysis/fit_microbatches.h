@@ -10,7 +10,6 @@
 // long as its halves, and halves that were not seen are the stage's usual fractions of the whole.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // Accounts for every rank's time: busy time by kind, idle time by cause.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 #include "sim/ir/quantile.h"
 

@@ -2,7 +2,6 @@
 #include "sim/analysis/lower_bound.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <utility>

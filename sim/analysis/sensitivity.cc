@@ -1,8 +1,6 @@
 // Runs scenarios in which one thing is slower: first nothing, then every kind, then every rank.
 #include "sim/analysis/sensitivity.h"
 
-#include <algorithm>
-
 #include "sim/analysis/idle.h"
 #include "sim/engine/simulate_batch.h"
 

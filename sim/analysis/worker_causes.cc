@@ -1,7 +1,6 @@
 // Makes slow workers as fast as usual, those that hide each other together.
 #include "sim/analysis/worker_causes.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "sim/analysis/slow_steps.h"

@@ -6,7 +6,6 @@
 #include <optional>
 #include <queue>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace bubblescope::inline sim {

@@ -1,7 +1,5 @@
 // Lowers updates within a step, at the ops where a schedule without flushes writes its weights.
 #include <map>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

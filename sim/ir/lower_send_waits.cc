@@ -1,7 +1,6 @@
 // Makes instructions of the waits for sends, one rank's list after another's.
 #include "sim/ir/lower_send_waits.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/ir/depend.h"

@@ -14,7 +14,6 @@
 #include "sim/ir/posted_kinds.h"
 #include "sim/ir/send_budget.h"
 #include "sim/ir/shard_stages.h"
-#include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
 

@@ -13,19 +13,24 @@ namespace {
   throw Error(what + " longer than 36 years; use shorter times, or fewer or smaller ops");
 }
 
-bool is_in_range(double number, std::int64_t limit) {
-  return number >= 0 && number <= static_cast<double>(limit);  // false for NaN
+/// Refuses a negative number, and NaN: limits of time and size do not say what is wrong with it.
+void expect_amount(double number, const char* what, const char* unit) {
+  if (number >= 0) return;
+  throw Error(std::string(what) + " takes " + std::to_string(number) + ' ' + unit +
+              "; correct the model, the device or the assumption that it follows from");
 }
 
 }  // namespace
 
 Nanos round_nanos(double nanos, const char* what) {
-  if (!is_in_range(nanos, kMaxNanos)) refuse_time(std::string(what) + " takes");
+  expect_amount(nanos, what, "ns");
+  if (nanos > static_cast<double>(kMaxNanos)) refuse_time(std::string(what) + " takes");
   return std::llround(nanos);
 }
 
 Bytes round_bytes(double bytes, const char* what) {
-  if (!is_in_range(bytes, kMaxBytes))
+  expect_amount(bytes, what, "bytes");
+  if (bytes > static_cast<double>(kMaxBytes))
     throw Error(std::string(what) +
                 " takes more than 2^60 bytes; use a smaller model or smaller micro-batches");
   return std::llround(bytes);

@@ -33,7 +33,7 @@ class OpChecks {
         may_recompute_(!schedule.recompute_of_stage.empty()) {}
 
   Problems run() && {
-    if (!check_placement() || are_plainly_valid(schedule_)) return std::move(problems_);
+    if (are_plainly_valid(schedule_)) return {};
     places_.resize(index_.size());
     for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankOrder& ops = schedule_.order[rank];
@@ -58,110 +58,6 @@ class OpChecks {
   bool belongs(std::int32_t stage, std::int32_t microbatch) const {
     return schedule_.pipelines == 1 ||
            stage / schedule_.stages_per_pipeline() == schedule_.pipeline_of_microbatch(microbatch);
-  }
-
-  bool check_placement() {
-    const Shape& shape = schedule_.shape;
-    const auto rows = static_cast<std::int32_t>(schedule_.order.size());
-    if (shape.ranks < 1 || shape.microbatches < 1 || shape.slices < 1 || rows != shape.ranks)
-      report({}, {},
-             "the shape has " + std::to_string(shape.ranks) + " rank(s) and " +
-                 std::to_string(shape.microbatches) + " micro-batch(es), the order has " +
-                 std::to_string(rows) + " row(s)",
-             "they must agree and be at least 1");
-    if (schedule_.fused_forwards < 1 ||
-        std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.fused_forwards, 1) !=
-            0)
-      report({}, {},
-             "forwards are fused " + std::to_string(schedule_.fused_forwards) +
-                 " at a time, which does not divide their number",
-             "correct one");
-    if (schedule_.stages() == 0 || schedule_.pipelines < 1 ||
-        schedule_.stages() % std::max(schedule_.pipelines, 1) != 0)
-      report({}, {},
-             "the placement has " + std::to_string(schedule_.stages()) + " stage(s) for " +
-                 std::to_string(schedule_.pipelines) + " pipeline(s)",
-             "each needs the same number, at least 1");
-    const std::size_t policies = schedule_.recompute_of_stage.size();
-    if (policies != 0 && policies != static_cast<std::size_t>(schedule_.stages()))
-      report({}, {},
-             "the recomputation names " + std::to_string(policies) + " stage(s) of " +
-                 std::to_string(schedule_.stages()),
-             "name each, or none");
-    check_side_stages();
-    check_offload_targets(rows);
-    if (problems_.empty()) check_size();
-    if (has_replica_counts()) check_stages(rows);
-    for (const auto validate_part : {validate_chunks, validate_graph, validate_turns})
-      if (problems_.empty()) problems_ = validate_part(schedule_);
-    return problems_.empty();
-  }
-
-  void check_side_stages() {
-    const std::int32_t side = schedule_.side_stages;
-    if (side < 0 || (side > 0 && side >= schedule_.stages()))
-      report({}, {},
-             "of " + std::to_string(schedule_.stages()) + " stage(s), " + std::to_string(side) +
-                 " cannot be beside the chain",
-             "leave at least one in it");
-    if (side > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
-      report({}, {}, "stages beside the chain need one pipeline, and one rank per stage");
-  }
-
-  /// The tables of the checks grow with the shape: few ops must not claim millions.
-  void check_size() {
-    constexpr std::int64_t kMinLimit = 4096;
-    constexpr std::int64_t kPerOp = 64;
-    const std::int64_t limit = kMinLimit + kPerOp * schedule_.op_count();
-    const std::int64_t microbatches = schedule_.shape.microbatches;
-    const std::int64_t rows = schedule_.stages_per_pipeline() * microbatches;
-    if (rows > limit || rows * schedule_.shape.slices > limit)
-      report({}, {},
-             "the shape requires " + std::to_string(schedule_.stages()) + " stage(s) x " +
-                 std::to_string(microbatches) + " micro-batch(es) x " +
-                 std::to_string(schedule_.shape.slices) + " slice(s), but there are only " +
-                 std::to_string(schedule_.op_count()) + " ops",
-             "correct one of them");
-  }
-
-  bool has_replica_counts() {
-    const std::size_t counts = schedule_.replicas_of_stage.size();
-    if (counts == 0 || counts == schedule_.rank_of_stage.size()) return true;
-    report({}, {},
-           "the replicas name " + std::to_string(counts) + " stage(s) of " +
-               std::to_string(schedule_.stages()),
-           "name each, or none");
-    return false;
-  }
-
-  void check_stages(std::int32_t ranks) {
-    for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage) {
-      const std::int32_t rank = schedule_.rank_of_stage[stage];
-      if (rank < 0 || rank >= ranks || schedule_.replicas(stage) > ranks - rank)
-        report({}, {},
-               "stage " + std::to_string(stage) + " has no rank: its placement says " +
-                   std::to_string(rank) + ", ranks are " + range_text(ranks));
-      else if (schedule_.replicas(stage) < 1)
-        report({}, {},
-               "stage " + std::to_string(stage) + " has " +
-                   std::to_string(schedule_.replicas(stage)) + " replicas",
-               "it needs at least 1");
-    }
-  }
-
-  void check_offload_targets(std::int32_t ranks) {
-    const std::vector<std::int32_t>& offload_targets = schedule_.offload_target_of_rank;
-    if (!offload_targets.empty() && offload_targets.size() != static_cast<std::size_t>(ranks))
-      report({}, {},
-             "there are " + std::to_string(offload_targets.size()) + " offload target(s) for " +
-                 std::to_string(ranks) + " rank(s)",
-             "name one for each, or none");
-    for (std::size_t rank = 0; rank < offload_targets.size(); ++rank)
-      if (offload_targets[rank] < 0 || offload_targets[rank] >= ranks)
-        report({}, {},
-               "rank " + std::to_string(rank) + " evicts to rank " +
-                   std::to_string(offload_targets[rank]),
-               "ranks are " + range_text(ranks));
   }
 
   void check_pairing(std::int32_t rank, std::int32_t at) {
@@ -378,7 +274,8 @@ Problems sort_by_place(Problems problems) {
 }
 
 Problems validate_ops(const Schedule& schedule) {
-  Problems problems = OpChecks(schedule).run();
+  Problems problems = validate_shape(schedule);
+  if (problems.empty()) problems = OpChecks(schedule).run();
   if (problems.empty()) problems = validate_weights(schedule);
   if (problems.empty()) problems = validate_after(schedule);
   return problems;

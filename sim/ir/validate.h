@@ -9,12 +9,16 @@
 
 namespace bubblescope::inline sim {
 
-/// Finds: stages without a rank; ops out of range, on the wrong rank, duplicate or missing; W
-/// before I, B or I before F; B mixed with I and W; R or copies that are missing or misplaced;
-/// broken pairs; in asynchronous training, a backward that reads other weights than its forward;
-/// stage graphs that are none; and after edges between ops that do not exist or cannot wait for
-/// each other. Accepts any Schedule, however wrong its numbers are. Problems come in rank and
-/// position order.
+/// Finds orders, placements and tables of stages and ranks that do not fit the shape, stages
+/// without a rank, and stage graphs that are none. Accepts any Schedule, however wrong its numbers
+/// are.
+Problems validate_shape(const Schedule& schedule);
+
+/// The same and, if there are no such problems, also finds: ops out of range, on the wrong rank,
+/// duplicate or missing; W before I, B or I before F; B mixed with I and W; R or copies that are
+/// missing or misplaced; broken pairs; in asynchronous training, a backward that reads other
+/// weights than its forward; and after edges between ops that do not exist or cannot wait for each
+/// other. Problems come in rank and position order.
 Problems validate_ops(const Schedule& schedule);
 
 /// The same and, if there are no such problems, also checks the cells of `posted`: ops that differ

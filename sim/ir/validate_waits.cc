@@ -6,7 +6,6 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "sim/ir/depend.h"
 #include "sim/ir/posted_kinds.h"

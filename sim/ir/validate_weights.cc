@@ -2,7 +2,6 @@
 #include <map>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "sim/ir/validate.h"
 

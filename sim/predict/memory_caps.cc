@@ -12,7 +12,6 @@
 
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/error.h"
-#include "sim/ir/saturated.h"
 
 namespace bubblescope::inline sim {
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "sim/analysis/report.h"
-#include "sim/ir/validate.h"
 #include "sim/model/memory_model.h"
 #include "sim/predict/config.h"
 

@@ -1,7 +1,6 @@
 // Compares peaks with the memory that a device leaves to a program.
 #include "sim/predict/model_fit.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "sim/analysis/memory_curve.h"

@@ -8,7 +8,6 @@
 #include "sim/ir/pytorch_lists.h"
 #include "sim/ir/recompute.h"
 #include "sim/ir/shard_stages.h"
-#include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
 

@@ -10,7 +10,6 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/analyze_run.h"
-#include "sim/analysis/memory_curve.h"
 #include "sim/analysis/serving.h"
 #include "sim/analysis/step_times.h"
 #include "sim/engine/simulate.h"

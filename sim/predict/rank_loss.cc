@@ -2,7 +2,6 @@
 #include "sim/predict/rank_loss.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <variant>

@@ -8,7 +8,6 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/recompute.h"
-#include "sim/ir/validate.h"
 #include "sim/predict/moves.h"
 
 namespace bubblescope::inline sim {

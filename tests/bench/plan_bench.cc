@@ -8,7 +8,6 @@
 #include "exec/runtime/keep_memory.h"
 #include "sim/model/schedule_def.h"
 #include "tools/plan/model_evaluator.h"
-#include "tools/plan/sweep.h"
 #include "tools/plan/what_if.h"
 
 namespace bubblescope::tests {

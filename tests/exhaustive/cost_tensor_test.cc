@@ -7,13 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <string>
 #include <tuple>
 
 #include "sim/analysis/lower_bound.h"
 #include "sim/analysis/memory_curve.h"
 #include "sim/engine/simulate.h"
-#include "sim/ir/validate.h"
 #include "sim/model/cost_lists.h"
 #include "tests/support/measured_schedule.h"
 #include "tests/support/random_schedule.h"

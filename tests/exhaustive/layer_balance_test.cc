@@ -6,7 +6,6 @@
 #include <string>
 
 #include "sim/ir/timeline.h"
-#include "sim/model/place_stages.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/predict.h"
 #include "tests/support/all_layer_counts.h"

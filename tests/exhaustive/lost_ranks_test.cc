@@ -8,7 +8,6 @@
 
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
-#include "sim/predict/interrupted_step.h"
 #include "sim/predict/lose_rank.h"
 #include "sim/predict/rank_loss.h"
 #include "tests/support/problem_text.h"

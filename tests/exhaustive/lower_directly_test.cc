@@ -3,7 +3,6 @@
 
 #include <set>
 #include <string>
-#include <vector>
 
 #include "sim/ir/lower_dataflow.h"
 #include "sim/model/schedule_def.h"

@@ -9,11 +9,9 @@
 #include <random>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
-#include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
 #include "tests/support/random_schedule.h"

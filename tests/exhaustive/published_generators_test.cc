@@ -2,7 +2,6 @@
 // an interpreter of their descriptions: ours are never longer with as much memory.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "sim/model/schedule_def.h"

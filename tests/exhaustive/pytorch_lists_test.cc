@@ -12,7 +12,6 @@
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/shard_stages.h"
-#include "sim/ir/validate.h"
 #include "sim/model/cost_model.h"
 #include "sim/model/schedule_def.h"
 

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <optional>
 #include <random>
-#include <set>
 #include <vector>
 
 #include "sim/engine/memory_bound.h"
 #include "sim/engine/ready_run.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower_update.h"
-#include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/readiness.h"
 #include "tests/support/measured_schedule.h"

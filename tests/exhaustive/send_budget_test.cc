@@ -5,25 +5,21 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
-#include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
 #include "tests/support/list_interpreter.h"
 #include "tests/support/measured_schedule.h"
-#include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <random>
-#include <vector>
 
 #include "sim/engine/simulate.h"
 #include "sim/model/schedule_def.h"

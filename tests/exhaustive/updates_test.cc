@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
-#include <random>
 #include <string>
 #include <tuple>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include "sim/model/schedule_def.h"
 #include "tests/support/measured_schedule.h"

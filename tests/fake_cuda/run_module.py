@@ -136,7 +136,7 @@ RESUMED = [
 
 
 def try_checkpoints(program, module):
-    """A run of five steps, and one of three whose checkpoint another process goes on from. The device takes tasks in another
+    """A run of five steps, and one of three whose checkpoint another process resumes. The device takes tasks in another
     order each time, which must not change a bit."""
     faults = 0
     for arguments in RESUMED:

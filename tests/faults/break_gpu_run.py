@@ -25,7 +25,7 @@ MAX_CALIBRATION = 40  # in sections that calibrate, on a busy machine
 KILL_GRACE = 3
 OVERHEAD = 30  # of a section: the machine's description, summaries, archive; on a busy machine
 
-# Stands for the program and for its tests: breaks what the file says, then goes on as the original.
+# Stands for the program and for its tests: breaks what the file says, then continues as the original.
 WRAPPER = """#!/bin/sh
 BUBBLESCOPE_SIMULATED_GPU_FAULT=$(awk -F'\\t' -v step="$BUBBLESCOPE_GPU_STEP" '$1 == step {{print $2}}' "{faults}")
 export BUBBLESCOPE_SIMULATED_GPU_FAULT

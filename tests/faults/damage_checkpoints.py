@@ -68,7 +68,7 @@ def write(path, content):
 
 
 def try_damage(program, saved, folder, name, what, content, expected):
-    """The newest checkpoint before the run's end is damaged, so the run goes on from the one before."""
+    """The newest checkpoint before the run's end is damaged, so the run continues from the one before."""
     shutil.copytree(saved, folder)
     path = folder / name
     write(path, content)

@@ -119,7 +119,7 @@ def saved_step(folder):
 
 
 def wait_for_checkpoint(running, folder, after, seconds):
-    """Waits for a checkpoint later than a step, then for some seconds. Raises TimeoutExpired if the run goes on."""
+    """Waits for a checkpoint later than a step, then for some seconds. Raises TimeoutExpired if the run continues."""
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline and saved_step(folder) <= after:
         try:

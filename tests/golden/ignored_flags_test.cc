@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"

@@ -1,10 +1,8 @@
 // Tests reports on data-parallel replicas that begin late, and on those that lack a rank.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/measured_job.h"

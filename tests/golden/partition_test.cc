@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "schedules/partition/bottleneck.h"
 #include "schedules/partition/replicated.h"
 #include "tests/golden/reference_data.h"
 #include "traces/costs/model_profile.h"

@@ -144,7 +144,7 @@ P40_FLOPS, P40_BYTES, P40_LINK = 11.76e12, 346e9, 10e9
 
 
 def torchgpipe_order(ranks, microbatches):
-    """All but the last micro-batch are made again ("except_last"); a single one is too ("always")."""
+    """All but the last micro-batch are recomputed ("except_last"); a single one is too ("always")."""
     rows = []
     for rank in range(ranks):
         ops = [f'{rank}F{at}' for at in range(microbatches)]

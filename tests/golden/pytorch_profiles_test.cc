@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "tests/golden/reference_data.h"
 #include "tests/support/command.h"

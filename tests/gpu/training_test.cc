@@ -17,6 +17,7 @@
 #include "sim/ir/offload.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/gpu_schedules.h"
 #include "tests/support/real_gpu.h"
 
@@ -24,10 +25,6 @@ namespace bubblescope::tests {
 namespace {
 
 constexpr Nanos kMillisecond = 1'000'000;
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 Nanos makespan(const Timeline& timeline) {
   return *std::max_element(timeline.end.begin(), timeline.end.end()) -

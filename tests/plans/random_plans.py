@@ -195,20 +195,20 @@ class Checker:
 
     def check_point(self, space, best, name, point):
         self.points += 1
-        at, rival = point['at_ns'], point['runner_up']
+        at, runner_up = point['at_ns'], point['runner_up']
         times = self.per_sample(space, self.with_cost(space, name, at))
         if times[best] <= min(times.values()):
             self.fault(space, f'{best} is still best at --{name} {at}: {times}')
-        elif times[rival['schedule']] > min(times.values()):
-            self.fault(space, f'{rival["schedule"]} is not the best at --{name} {at}: {times}')
+        elif times[runner_up['schedule']] > min(times.values()):
+            self.fault(space, f'{runner_up["schedule"]} is not the best at --{name} {at}: {times}')
         before = at - 1 if at > point['now_ns'] else at + 1
         times = self.per_sample(space, self.with_cost(space, name, before))
         if times[best] > min(times.values()):
             self.fault(space, f'{best} is behind at --{name} {before} already: {times}')
-        chunks = rival['vpp'] if rival['schedule'] in OF_CHUNKS else None
-        which = (rival['schedule'], rival['pp'], chunks, rival['microbatches'])
+        chunks = runner_up['vpp'] if runner_up['schedule'] in OF_CHUNKS else None
+        which = (runner_up['schedule'], runner_up['pp'], chunks, runner_up['microbatches'])
         if self.simulate(space, which, space.costs) is None:
-            self.fault(space, f'the rival {which} cannot be simulated')
+            self.fault(space, f'the runner_up {which} cannot be simulated')
 
 
 def full_groups(ranks, microbatches):

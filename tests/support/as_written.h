@@ -4,12 +4,10 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "sim/analysis/analyze.h"
-#include "sim/analysis/asynchronous.h"
 #include "sim/analysis/memory_curve.h"
 #include "sim/analysis/suggest_receives.h"
 #include "sim/ir/check_messages.h"

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ir/units.h"
-
 namespace bubblescope::tests {
 
 /// How many times longer a kernel takes while 2, 3, ... streams of its device are busy; the last

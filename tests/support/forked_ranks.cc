@@ -1,12 +1,14 @@
 // Forking and waiting.
 #include "tests/support/forked_ranks.h"
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <exception>
+#include <iterator>
 
 #include "exec/nccl/rendezvous.h"
 #include "exec/runtime/step_clock.h"
@@ -100,6 +102,15 @@ std::vector<RankEnd> run_ranks(std::int32_t count,
     end = exec::read_monotonic_clock() + kAfterFirst;
   }
   return ended;
+}
+
+void expect_others_say(const std::vector<RankEnd>& ends, std::int32_t victim,
+                       const std::string& begin) {
+  for (std::int32_t rank = 0; rank < std::ssize(ends); ++rank) {
+    const RankEnd& end = ends[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(end.ended, rank != victim) << "rank " << rank;
+    EXPECT_TRUE(rank == victim || end.said.starts_with(begin)) << rank << ": " << end.said;
+  }
 }
 
 }  // namespace bubblescope::tests

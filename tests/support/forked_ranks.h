@@ -22,4 +22,8 @@ struct RankEnd {
 std::vector<RankEnd> run_ranks(std::int32_t count,
                                const std::function<std::string(exec::SocketTransport& link)>& run);
 
+/// Expects that all ranks but `victim` ended by themselves and said a text with this beginning.
+void expect_others_say(const std::vector<RankEnd>& ends, std::int32_t victim,
+                       const std::string& begin);
+
 }  // namespace bubblescope::tests

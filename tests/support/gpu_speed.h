@@ -6,7 +6,6 @@
 
 #include "exec/gpu/calls.h"
 #include "exec/gpu/host/job.h"
-#include "exec/training/training.h"
 
 namespace bubblescope::tests {
 

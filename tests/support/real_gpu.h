@@ -1,8 +1,6 @@
 // The GPU of this machine, for tests that need one.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "exec/gpu/host/gpu.h"

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "exec/runtime/execute.h"
-#include "exec/training/training.h"
 #include "exec/training/verification.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"

@@ -9,8 +9,8 @@
 #include "tests/support/chrome_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
+#include "traces/measured/name_guesses.h"
 #include "traces/measured/name_rules.h"
-#include "traces/measured/seen_names.h"
 
 namespace bubblescope::tests {
 namespace {

@@ -3,12 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "sim/ir/timeline.h"
 #include "sim/model/balance_layers.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
+#include "tests/support/built_schedule.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -37,18 +36,11 @@ Config config_of(const char* model) {
   return config;
 }
 
-ValidSchedule order_of(const char* name, std::int32_t ranks, std::int32_t microbatches) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.microbatches = microbatches;
-  return build_schedule(find_schedule(name), request);
-}
-
 const ModelOnDevices& on_of(const Config& config) { return std::get<ModelCosts>(config.costs).on; }
 
 // The example in choose_layers.h: of 32 layers, the head takes the time of about two.
 TEST(ChooseLayers, GivesTheSurplusToTheFirstStagesOf1F1B) {
-  const Config chosen = choose_layers(order_of("1f1b", 8, 16), config_of("llama3-8b"));
+  const Config chosen = choose_layers(build("1f1b", 8, 16), config_of("llama3-8b"));
   EXPECT_EQ(on_of(chosen).parallel.layers_of_stage, (LayerCounts{5, 5, 4, 4, 4, 4, 4, 2}));
   ASSERT_TRUE(on_of(chosen).trials);
   EXPECT_LT(on_of(chosen).trials->shortest, on_of(chosen).trials->balanced);
@@ -58,7 +50,7 @@ TEST(ChooseLayers, KeepsLayersThatAreGiven) {
   Config config = config_of("llama3-8b");
   const LayerCounts given{4, 4, 4, 4, 4, 4, 4, 4};
   std::get<ModelCosts>(config.costs).on.parallel.layers_of_stage = given;
-  const Config same = choose_layers(order_of("1f1b", 8, 16), config);
+  const Config same = choose_layers(build("1f1b", 8, 16), config);
   EXPECT_EQ(on_of(same).parallel.layers_of_stage, given);
   EXPECT_FALSE(on_of(same).trials);
 }
@@ -67,7 +59,7 @@ TEST(ChooseLayers, KeepsLayersThatAreGiven) {
 TEST(ChooseLayers, LeavesGivenEndsToTheModel) {
   Config config = config_of("llama3-8b");
   std::get<ModelCosts>(config.costs).on.parallel.ends.last = 5;
-  const ValidSchedule schedule = order_of("1f1b", 4, 8);
+  const ValidSchedule schedule = build("1f1b", 4, 8);
   const Config same = choose_layers(schedule, config);
   EXPECT_TRUE(on_of(same).parallel.layers_of_stage.empty());
   EXPECT_EQ(predict(schedule, same).models.placed->on.parallel.layers_of_stage,
@@ -78,16 +70,16 @@ TEST(ChooseLayers, LeavesGivenEndsToTheModel) {
 TEST(ChooseLayers, LeavesOtherConfigsAsTheyAre) {
   Config config = config_of("llama3-8b");
   std::get<ModelCosts>(config.costs).tries_splits = false;
-  const Config same = choose_layers(order_of("1f1b", 8, 16), config);
+  const Config same = choose_layers(build("1f1b", 8, 16), config);
   EXPECT_TRUE(on_of(same).parallel.layers_of_stage.empty());
   Config uniform;
   uniform.costs = UniformCosts{};
   EXPECT_TRUE(
-      std::holds_alternative<UniformCosts>(choose_layers(order_of("1f1b", 4, 8), uniform).costs));
+      std::holds_alternative<UniformCosts>(choose_layers(build("1f1b", 4, 8), uniform).costs));
 }
 
 TEST(ChooseLayers, AreTheSameWithSlowRanksAndNoise) {
-  const ValidSchedule schedule = order_of("interleaved-zb", 4, 16);
+  const ValidSchedule schedule = build("interleaved-zb", 4, 16);
   Config config = config_of("llama2-13b");
   const LayerCounts healthy = on_of(choose_layers(schedule, config)).parallel.layers_of_stage;
   config.slow_ranks.push_back({0, 1.5});
@@ -98,7 +90,7 @@ TEST(ChooseLayers, AreTheSameWithSlowRanksAndNoise) {
 // simulate chooses before it has a Program, plan with one.
 TEST(ChooseLayers, AreTheSameWithAndWithoutAProgram) {
   for (const char* name : {"1f1b", "gpipe", "zb-h1", "dualpipe"}) {
-    const ValidSchedule schedule = order_of(name, 4, 32);
+    const ValidSchedule schedule = build(name, 4, 32);
     const Config config = config_of("llama3-8b");
     const Config chosen = choose_layers(schedule, config);
     const Prediction whole = predict(schedule, config);
@@ -114,7 +106,7 @@ TEST(ChooseLayers, StayBalancedWhereNothingElseFits) {
   Config config = config_of("llama3-8b");
   ModelCosts& costs = std::get<ModelCosts>(config.costs);
   costs.may_shrink_gradients = false;
-  const ValidSchedule schedule = order_of("1f1b", 8, 16);
+  const ValidSchedule schedule = build("1f1b", 8, 16);
   costs.on.gpu.memory = Bytes{1} << 30;
   const Config chosen = choose_layers(schedule, config);
   EXPECT_EQ(on_of(chosen).parallel.layers_of_stage, (LayerCounts{4, 4, 4, 4, 4, 5, 5, 2}));

@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/chrome_text.h"
+#include "tests/support/find_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 #include "traces/measured/name_rules.h"
@@ -45,12 +45,6 @@ traces::AssembledSteps read(const Events& events, const std::string& rules = "")
   const traces::NameRules parsed =
       rules.empty() ? traces::NameRules() : traces::NameRules::parse(rules, "rules.json");
   return traces::assemble_steps(traces::parse_trace({"t.json", events.list(), &parsed}));
-}
-
-bool mentions(const std::vector<std::string>& sentences, const std::string& part) {
-  return std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-    return sentence.find(part) != sentence.npos;
-  });
 }
 
 void expect_optimizer(const traces::AssembledSteps& read, std::size_t steps) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "sim/engine/simulate_shared.h"
-#include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/program_draft.h"
 #include "sim/model/traffic.h"

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <variant>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/suggest_receives.h"

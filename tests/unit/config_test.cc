@@ -1,7 +1,6 @@
 // The Config that follows from flags: one source of costs, and moves that fit it.
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <variant>
 
 #include "sim/ir/error.h"

@@ -7,9 +7,6 @@
 #include <string>
 
 #include "sim/analysis/memory_curve.h"
-#include "sim/engine/simulate.h"
-#include "sim/ir/error.h"
-#include "sim/ir/validate.h"
 #include "sim/model/message_costs.h"
 #include "sim/predict/predict.h"
 #include "tests/support/error_text.h"

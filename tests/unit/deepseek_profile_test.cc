@@ -13,7 +13,6 @@
 
 #include <string>
 
-#include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
 #include "traces/costs/cost_file.h"
 #include "traces/schedules/text_schedule.h"

@@ -11,16 +11,12 @@
 #include "exec/runtime/processes.h"
 #include "exec/training/verification.h"
 #include "sim/ir/lower.h"
-#include "sim/model/schedule_def.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/forked_ranks.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 /// Trains in this process. Returns "right", or what was wrong or failed. `at` is called before the
 /// 20th op of this rank.
@@ -65,13 +61,7 @@ TEST(DistributedBackend, ARankThatDiesIsNamed) {
       const bool is_victim = link.self().rank == victim;
       return train(link, build("1f1b", 3, 6), {}, is_victim ? +[] { raise(SIGKILL); } : nullptr);
     });
-    for (std::int32_t rank = 0; rank < 3; ++rank) {
-      const RankEnd& end = ends[static_cast<std::size_t>(rank)];
-      EXPECT_EQ(end.ended, rank != victim);
-      if (rank == victim) continue;
-      EXPECT_EQ(end.said.rfind("rank " + std::to_string(victim) + " ", 0), 0u)
-          << "victim " << victim << ", rank " << rank << ": " << end.said;
-    }
+    expect_others_say(ends, victim, "rank " + std::to_string(victim) + " ");
   }
 }
 
@@ -83,10 +73,7 @@ TEST(DistributedBackend, ARankThatHangsIsNamedWithinTheTimeout) {
     return train(link, build("1f1b", 3, 6), std::move(request),
                  hangs ? +[] { raise(SIGSTOP); } : nullptr);
   });
-  EXPECT_FALSE(ends[1].ended);
-  for (const std::size_t rank : {0u, 2u})
-    EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
-        << ends[rank].said;
+  expect_others_say(ends, 1, "rank 1 does not answer: its process has died or hangs");
 }
 
 TEST(DistributedBackend, AnInjectedDeathIsReportedByAllRanks) {

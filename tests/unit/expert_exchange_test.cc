@@ -68,7 +68,7 @@ TEST(ExchangeTime, OfADispatchVisitsNodesAndRanksOnce) {
             estimate_exchange_time(device, {bytes, 8, 0}, 8, 1));
 }
 
-// Tokens that are dealt out to consecutive experts have all of them on one rank, of one node.
+// A router that assigns tokens to consecutive experts sends each to one rank, of one node.
 TEST(ExchangeTime, OfADispatchKnowsOnHowManyRanksAnExpertsTokenIs) {
   const Gpu& device = gpu("h100");
   const double bytes = 1e9;

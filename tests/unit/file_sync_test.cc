@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/files/file.h"

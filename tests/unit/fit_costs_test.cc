@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <list>
-#include <string>
 #include <utility>
 #include <vector>
 

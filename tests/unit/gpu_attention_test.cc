@@ -19,14 +19,6 @@ namespace {
 
 constexpr unsigned int kThreads = exec::kAttentionWarps * exec::kWarp;
 
-void expect_near(const exec::Matrix& made, const exec::Matrix& expected, float tolerance) {
-  ASSERT_EQ(made.values.size(), expected.values.size());
-  float largest = 1;
-  for (const float value : expected.values) largest = std::max(largest, std::abs(value));
-  for (std::size_t at = 0; at < made.values.size(); ++at)
-    ASSERT_NEAR(made.values[at], expected.values[at], tolerance * largest) << "entry " << at;
-}
-
 exec::AttentionGrid grid_of(const exec::AttentionShape& shape) {
   const exec::Positions query_positions = shape.query_positions();
   return {shape.batch,

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "exec/calibration/measure_gemms.h"
 #include "exec/gpu/host/gpu_bench.h"
-#include "exec/training/host_bench.h"
 #include "sim/ir/error.h"
 #include "sim/model/fit_gemm_rate.h"
 #include "sim/model/layer_timer.h"

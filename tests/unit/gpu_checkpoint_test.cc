@@ -2,7 +2,6 @@
 // in the format of the host's checkpoints.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>

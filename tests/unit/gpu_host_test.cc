@@ -2,7 +2,6 @@
 // partitions that the driver cannot make, and what the environment says.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <string>
 #include <variant>
@@ -13,18 +12,14 @@
 #include "exec/runtime/execute.h"
 #include "exec/training/draw_entry.h"
 #include "sim/ir/lower.h"
-#include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/error_text.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 exec::Execution play(const Schedule& schedule, std::string* description = nullptr,
                      bool graph = false) {

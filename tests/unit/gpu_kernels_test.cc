@@ -25,14 +25,6 @@ constexpr std::int32_t kRows = 6;
 constexpr std::int32_t kColumns = 83;  // more than a block has threads, and no multiple of a warp
 constexpr FiberOrder kOrders[] = {FiberOrder::kUp, FiberOrder::kDown};
 
-void expect_near(const exec::Matrix& made, const exec::Matrix& expected, float tolerance = 2e-6F) {
-  ASSERT_EQ(made.values.size(), expected.values.size());
-  float largest = 1;
-  for (const float value : expected.values) largest = std::max(largest, std::abs(value));
-  for (std::size_t at = 0; at < made.values.size(); ++at)
-    ASSERT_NEAR(made.values[at], expected.values[at], tolerance * largest) << "entry " << at;
-}
-
 std::vector<exec::Bfloat16> to_halves(const exec::Matrix& matrix) {
   std::vector<exec::Bfloat16> halves;
   for (const float value : matrix.values) halves.push_back(exec::from_float<exec::Bfloat16>(value));

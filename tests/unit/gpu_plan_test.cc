@@ -10,7 +10,6 @@
 #include "exec/gpu/host/place_ranks.h"
 #include "exec/gpu/host/stream_plan.h"
 #include "sim/engine/simulate.h"
-#include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"

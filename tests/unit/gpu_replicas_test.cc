@@ -2,7 +2,6 @@
 // that gives all of them the same sum.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -12,16 +11,13 @@
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_trained.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 /// The number of ranks per stage.
 Schedule build_shared(const std::string& name, const std::vector<std::int32_t>& replicas,

@@ -17,6 +17,7 @@
 #include "sim/ir/recompute.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/gpu_schedules.h"
 #include "tests/support/gpu_trained.h"
@@ -24,11 +25,6 @@
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
-               std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
-}
 
 Schedule build_sliced(const std::string& name, std::int32_t slices) {
   return build_schedule(find_schedule(name), {{2, 1, 4, slices, {}}, {}, {}});
@@ -63,14 +59,14 @@ TEST(GpuTraining, GraphsAndSeveralDevicesAndAdamTrainTheSame) {
       const FakeGpu& gpu = reset_fake_gpu(devices);
       exec::DeviceOptions device;
       device.graph = true;
-      expect_trained(build(name, 4, 1, 8), options, device);
+      expect_trained(build(name, 4, 8), options, device);
       EXPECT_EQ(gpu.graph_launches, 2);
     }
 }
 
 TEST(GpuTraining, RecomputationChangesNothing) {
   reset_fake_gpu(1);
-  Schedule schedule = build("1f1b", 3, 1, 6);
+  Schedule schedule = build("1f1b", 3, 6);
   for (RankOrder& ops : schedule.order)
     for (std::size_t at = 0; at < ops.size(); ++at)
       if (ops[at].kind == OpKind::kBackward) {
@@ -84,7 +80,7 @@ TEST(GpuTraining, RecomputationChangesNothing) {
 TEST(GpuTraining, AttentionAloneCanBeRecomputed) {
   reset_fake_gpu(1);
   for (const char* name : {"1f1b", "gpipe"}) {
-    const Schedule schedule = with_recompute(build(name, 3, 1, 6), {Recompute::kSelective});
+    const Schedule schedule = with_recompute(build(name, 3, 6), {Recompute::kSelective});
     expect_trained(schedule, small_model(2));
   }
 }
@@ -100,7 +96,7 @@ TEST(GpuTraining, OptimizerStepsTakeTheirTimeWhereTheProgramHasThem) {
       options.optimizer = {kind, 0.01F};
       exec::DeviceOptions device;
       device.graph = graph;
-      const Schedule schedule = build("zb-h1", 3, 1, 6);
+      const Schedule schedule = build("zb-h1", 3, 6);
       const Program program = std::get<Program>(lower(schedule, with_local_optimizer()));
       const Timeline step = expect_trained(schedule, options, device, with_local_optimizer());
       for (InstructionId id = 0; id < program.size(); ++id)
@@ -144,23 +140,23 @@ TEST(GpuTraining, EveryMicrobatchReadsItsVersionOfTheWeights) {
         options.optimizer = {kind, kind == exec::OptimizerOptions::Kind::kAdam ? 0.001F : 0.01F};
         exec::DeviceOptions device;
         device.graph = graph;
-        expect_trained(build(name, 4, 1, 12), options, device);
+        expect_trained(build(name, 4, 12), options, device);
       }
 }
 
 TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
   // In 1F1B's steady state rank r of p has p - r micro-batches in flight, and each backward makes a
   // version.
-  const std::vector<exec::VersionPlan> one_each = exec::plan_versions(build("pipedream", 4, 1, 12));
+  const std::vector<exec::VersionPlan> one_each = exec::plan_versions(build("pipedream", 4, 12));
   for (std::size_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(one_each[stage].live_versions, 4 - static_cast<std::int32_t>(stage));
     EXPECT_EQ(one_each[stage].updates, 12);
   }
-  for (const exec::VersionPlan& plan : exec::plan_versions(build("pipedream-2bw", 4, 1, 12))) {
+  for (const exec::VersionPlan& plan : exec::plan_versions(build("pipedream-2bw", 4, 12))) {
     EXPECT_EQ(plan.live_versions, 2);  // hence the paper's name
     EXPECT_EQ(plan.updates, 3);        // of four micro-batches each
   }
-  for (const exec::VersionPlan& plan : exec::plan_versions(build("1f1b", 4, 1, 12))) {
+  for (const exec::VersionPlan& plan : exec::plan_versions(build("1f1b", 4, 12))) {
     EXPECT_EQ(plan.live_versions, 1);
     EXPECT_EQ(plan.updates, 0);
   }
@@ -168,7 +164,7 @@ TEST(GpuTraining, KeepsAsManyVersionsAsAreReadAtOnce) {
 
 /// Two ranks whose last micro-batch of four is in no update of its step.
 Schedule leave_gradients_over() {
-  Schedule schedule = build("pipedream", 2, 1, 4);
+  Schedule schedule = build("pipedream", 2, 4);
   for (std::vector<WeightUse>& uses : schedule.weights) uses.back().written.reset();
   return schedule;
 }
@@ -189,12 +185,12 @@ TEST(GpuTraining, GradientsThatAStepLeavesOverAreInTheNextOnesFirstUpdate) {
 
 /// Schedules that offload to another rank and to the host, alone and with recomputation.
 std::vector<Schedule> evicting_schedules() {
-  return {build("bpipe", 4, 1, 8),
-          with_offload(build("1f1b", 4, 1, 8), {}),
-          with_offload(build("zb-h1", 4, 1, 8), {}),
-          with_offload(build("interleaved", 2, 2, 4), {kWhole, 2}),
-          with_offload(with_recompute(build("1f1b", 4, 1, 8), {Recompute::kFull}), {}),
-          with_offload(with_recompute(build("1f1b", 4, 1, 8), {Recompute::kSelective}), {}),
+  return {build("bpipe", 4, 8),
+          with_offload(build("1f1b", 4, 8), {}),
+          with_offload(build("zb-h1", 4, 8), {}),
+          with_offload(build("interleaved", 2, 4, 2), {kWhole, 2}),
+          with_offload(with_recompute(build("1f1b", 4, 8), {Recompute::kFull}), {}),
+          with_offload(with_recompute(build("1f1b", 4, 8), {Recompute::kSelective}), {}),
           with_offload(build_sliced("seq1f1b", 2), {})};
 }
 
@@ -222,7 +218,7 @@ TEST(GpuTraining, OffloadedActivationsCountOnTheirTarget) {
     FakeGpu& gpu = reset_fake_gpu(1);
     gpu.times.nanos_per_entry = 3;
     gpu.times.nanos_per_byte = 1;
-    Schedule schedule = build(name, 4, 1, 8);
+    Schedule schedule = build(name, 4, 8);
     if (schedule.offload_target_of_rank.empty()) schedule = with_offload(schedule, {});
     const exec::TrainingOptions options = small_model(2);
     const Trained trained = train_on_gpu(schedule, options);
@@ -241,7 +237,7 @@ TEST(GpuTraining, OffloadedActivationsCountOnTheirTarget) {
 
 TEST(GpuTraining, GivesAllMemoryBack) {
   const FakeGpu& gpu = reset_fake_gpu(2);
-  train_on_gpu(build("zb-h2", 4, 1, 8), small_model(2));
+  train_on_gpu(build("zb-h2", 4, 8), small_model(2));
   EXPECT_EQ(gpu.handles, 0);
   EXPECT_EQ(gpu.bytes, 0);
 }
@@ -257,7 +253,7 @@ TEST(GpuTraining, EveryFailingCallIsReported) {
     device.graph = true;
     std::string error_text;
     try {
-      const Schedule schedule = with_offload(build("gpipe", 2, 1, 4), {});
+      const Schedule schedule = with_offload(build("gpipe", 2, 4), {});
       const Trained trained = train_on_gpu(schedule, small_model(2), device);
       if (trained.execution.breakdown) error_text = trained.execution.breakdown->message;
     } catch (const Error& error) {
@@ -281,7 +277,7 @@ Bytes walk_peak(const RankOrder& ops, const std::vector<MemoryDelta>& memory) {
 TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
   reset_fake_gpu(1);
   for (const char* name : {"gpipe", "zb-h1", "zb-h2"}) {
-    const Schedule schedule = build(name, 3, 1, 6);
+    const Schedule schedule = build(name, 3, 6);
     const exec::TrainingOptions options = small_model(2);
     const auto memory = exec::device_training_memory(schedule, options, {}).activation_bytes;
     const Trained trained = train_on_gpu(schedule, options);
@@ -293,7 +289,7 @@ TEST(GpuTraining, HoldsAsMuchAsItsModelSays) {
 }
 
 TEST(GpuTraining, MemoryWithRecomputedAttentionIsThatOfTheHost) {
-  const Schedule schedule = with_recompute(build("1f1b", 3, 1, 3), {Recompute::kSelective});
+  const Schedule schedule = with_recompute(build("1f1b", 3, 3), {Recompute::kSelective});
   EXPECT_EQ(exec::device_training_memory(schedule, small_model(2), {}).checkpoint_bytes,
             exec::training_memory(schedule, small_model(2)).checkpoint_bytes);
 }
@@ -313,7 +309,7 @@ TEST(GpuTraining, MeanMemoryOfSlicesIsThatOfTheHost) {
 }
 
 TEST(GpuTraining, ItsMemoryIsThatOfTheHostInFloat32AndHalfInBfloat16) {
-  const Schedule schedule = build("1f1b", 3, 1, 3);
+  const Schedule schedule = build("1f1b", 3, 3);
   exec::TrainingOptions options = small_model(2);
   options.model.blocks_per_stage = 3;
   const auto host = exec::training_memory(schedule, options).activation_bytes;

@@ -8,19 +8,13 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/error_text.h"
+#include "tests/support/find_text.h"
 #include "tests/support/recorded_step.h"
 #include "tests/support/test_paths.h"
 #include "traces/drawings/dot_graph.h"
 
 namespace bubblescope::tests {
 namespace {
-
-std::size_t count(const std::string& text, const std::string& wanted) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1))
-    ++found;
-  return found;
-}
 
 std::string module_file() {
   return std::filesystem::path(program_path()).parent_path() / "bubblescope_graphviz.so";

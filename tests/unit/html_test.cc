@@ -11,7 +11,6 @@
 #include "sim/model/schedule_def.h"
 #include "tests/support/recorded_step.h"
 #include "traces/drawings/html_page.h"
-#include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
 
 namespace bubblescope::tests {

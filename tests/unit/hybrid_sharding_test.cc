@@ -1,9 +1,6 @@
 // Hybrid sharding: groups of ranks share the shards of one copy, and groups have copies.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "sim/model/gpu.h"
 #include "sim/model/layer_cost.h"

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "sim/ir/error.h"
-#include "sim/model/model_step.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/command.h"
 #include "tests/support/test_paths.h"

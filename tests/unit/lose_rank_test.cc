@@ -9,8 +9,8 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
-#include "sim/predict/interrupted_step.h"
 #include "sim/predict/rank_loss.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/error_text.h"
 #include "traces/reports/loss_text.h"
 #include "traces/schedules/native_schedule.h"
@@ -18,13 +18,6 @@
 
 namespace bubblescope::tests {
 namespace {
-
-ValidSchedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.microbatches = microbatches;
-  return build_schedule(find_schedule(name), request);
-}
 
 std::vector<std::string> orders_of(const Schedule& schedule) {
   std::vector<std::string> texts;

@@ -15,7 +15,6 @@
 #include "sim/analysis/replay.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
-#include "sim/ir/validate.h"
 #include "tests/support/as_written.h"
 #include "tests/support/chrome_text.h"
 #include "tests/support/recorded_step.h"

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/uneven_spread.h"

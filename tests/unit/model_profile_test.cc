@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/malformed.h"
 #include "tests/support/temporary_folder.h"
@@ -120,7 +119,7 @@ TEST(AcesoProfile, NamesTheLineOfAFault) {
       error_of([&] { traces::parse_model_profile("op_name,forward-compute\na,1\n", "gpt.csv"); }),
       "gpt.csv:1: has no column 'backward-compute'; an Aceso profile has it");
   EXPECT_EQ(error_of([&] { traces::parse_model_profile(head, "gpt.csv"); }),
-            "gpt.csv: holds no operator");
+            "gpt.csv: holds no operator; give the file with a row for each");
 }
 
 using ModelProfileFile = TemporaryFolder;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"

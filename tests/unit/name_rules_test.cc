@@ -7,6 +7,7 @@
 
 #include "sim/ir/error.h"
 #include "tests/support/error_text.h"
+#include "traces/measured/name_guesses.h"
 #include "traces/measured/seen_names.h"
 
 namespace bubblescope::tests {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/model/schedule_def.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
@@ -15,10 +15,6 @@
 
 namespace bubblescope::tests {
 namespace {
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, 1, microbatches, 1, {}}, {}, {}});
-}
 
 /// A GPU whose GEMM calls `at` once, in the second step.
 const BubblescopeGpu& calls_with(void (*at)()) {
@@ -48,13 +44,7 @@ TEST(NcclFaults, ARankThatDiesIsNamed) {
     const auto ends = run_ranks(3, [victim](exec::SocketTransport& link) {
       return train_until(link, victim, [] { raise(SIGKILL); });
     });
-    for (std::int32_t rank = 0; rank < 3; ++rank) {
-      const RankEnd& end = ends[static_cast<std::size_t>(rank)];
-      EXPECT_EQ(end.ended, rank != victim);
-      if (rank == victim) continue;
-      EXPECT_EQ(end.said.rfind("rank " + std::to_string(victim) + " ", 0), 0u)
-          << "victim " << victim << ", rank " << rank << ": " << end.said;
-    }
+    expect_others_say(ends, victim, "rank " + std::to_string(victim) + " ");
   }
 }
 
@@ -66,17 +56,13 @@ TEST(NcclFaults, ADeathInAnotherReplicaIsReportedToo) {
         link, build("1f1b", 2, 6), {}, std::move(request),
         link.self().rank == 3 ? calls_with([] { raise(SIGKILL); }) : fake_gpu_calls()));
   });
-  for (const std::size_t rank : {0u, 1u, 2u})
-    EXPECT_EQ(ends[rank].said.rfind("rank 3 ", 0), 0u) << ends[rank].said;
+  expect_others_say(ends, 3, "rank 3 ");
 }
 
 TEST(NcclFaults, ARankThatHangsIsNamedWithinTheTimeout) {
   const auto ends = run_ranks(
       3, [](exec::SocketTransport& link) { return train_until(link, 1, [] { raise(SIGSTOP); }); });
-  EXPECT_FALSE(ends[1].ended);
-  for (const std::size_t rank : {0u, 2u})
-    EXPECT_EQ(ends[rank].said.rfind("rank 1 does not answer: its process has died or hangs", 0), 0u)
-        << ends[rank].said;
+  expect_others_say(ends, 1, "rank 1 does not answer: its process has died or hangs");
 }
 
 TEST(NcclFaults, AnInjectedDeathIsReportedByAllRanks) {

@@ -132,8 +132,10 @@ TEST(NcclLaunch, RefusesWhatCannotBe) {
       refusal({{"RANK", "two"}, {"WORLD_SIZE", "4"}}),
       "the backend nccl: RANK='two' is not a number from 0 to 65536; let a launcher set it, or "
       "unset it");
-  EXPECT_EQ(refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
-            "the backend nccl: RANK=4 of WORLD_SIZE=4 processes is impossible");
+  EXPECT_EQ(
+      refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
+      "the backend nccl: RANK=4 of WORLD_SIZE=4 processes is impossible; correct one of them, "
+      "ranks begin at 0");
   EXPECT_NE(refusal({{"RANK", "1"}}).find("RANK is set and WORLD_SIZE is not"), std::string::npos);
   EXPECT_NE(refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).find("set MASTER_ADDR"),
             std::string::npos);

@@ -15,17 +15,13 @@
 #include "sim/ir/lower.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/error_text.h"
 
 namespace bubblescope::tests {
 namespace {
 
 using Plans = std::vector<exec::RankPlan>;
-
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t microbatches,
-               std::int32_t chunks = 1) {
-  return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
-}
 
 Plans plan_all(const Program& program) {
   Plans plans;

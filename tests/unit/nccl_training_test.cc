@@ -17,6 +17,7 @@
 #include "sim/ir/shard_stages.h"
 #include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/forked_ranks.h"
@@ -26,11 +27,6 @@
 namespace bubblescope::tests {
 namespace {
 
-Schedule build(const std::string& name, std::int32_t ranks, std::int32_t chunks,
-               std::int32_t microbatches) {
-  return build_schedule(find_schedule(name), {{ranks, chunks, microbatches, 1, {}}, {}, {}});
-}
-
 /// Returns how many schedules passed verification, or the first one that did not.
 std::string train_every_schedule(exec::SocketTransport& link) {
   int verified = 0;
@@ -39,7 +35,7 @@ std::string train_every_schedule(exec::SocketTransport& link) {
       if (def.splits_output_layer) continue;  // GPUs train chains
       Schedule schedule;
       try {
-        schedule = build(def.name, link.self().count, chunks, 2 * link.self().count);
+        schedule = build(def.name, link.self().count, 2 * link.self().count, chunks);
       } catch (const Error&) {
         continue;
       }
@@ -91,7 +87,7 @@ TEST(NcclTraining, ContinuesFromASavedStateBitForBit) {
     const auto ends = run_ranks(processes, [](exec::SocketTransport& link) -> std::string {
       for (const char* name : {"1f1b", "zb-v", "pipedream", "dualpipe"}) {
         if (link.self().count > 2 && std::string(name) == "pipedream") continue;  // replicas flush
-        const Schedule schedule = build(name, 2, 1, 4);
+        const Schedule schedule = build(name, 2, 4);
         exec::Blob whole, resumed;
         const std::string expected = train_part(link, schedule, 3, whole);
         train_part(link, schedule, 1, resumed);
@@ -109,12 +105,12 @@ TEST(NcclTraining, ContinuesFromASavedStateBitForBit) {
 /// recomputation.
 std::vector<Schedule> evicting_schedules() {
   const Schedule sliced = build_schedule(find_schedule("seq1f1b"), {{4, 1, 8, 2, {}}, {}, {}});
-  return {build("bpipe", 4, 1, 8),
-          with_recompute(build("bpipe", 4, 1, 8), {Recompute::kSelective}),
-          with_recompute(build("bpipe", 4, 1, 8), {Recompute::kFull}),
-          with_offload(build("1f1b", 4, 1, 8), {}),
-          with_offload(build("zb-h1", 4, 1, 8), {}),
-          with_offload(build("interleaved", 4, 2, 8), {}),
+  return {build("bpipe", 4, 8),
+          with_recompute(build("bpipe", 4, 8), {Recompute::kSelective}),
+          with_recompute(build("bpipe", 4, 8), {Recompute::kFull}),
+          with_offload(build("1f1b", 4, 8), {}),
+          with_offload(build("zb-h1", 4, 8), {}),
+          with_offload(build("interleaved", 4, 8, 2), {}),
           with_offload(sliced, {})};
 }
 
@@ -137,7 +133,7 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
     for (const Named<P2pMode>& mode : kP2pModes) {
       LowerOptions options;
       options.mode = mode.choice;
-      const Schedule schedule = build("bpipe", 4, 1, 6);
+      const Schedule schedule = build("bpipe", 4, 6);
       if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
       const NcclTrained trained = train_over_nccl(link, schedule, options);
       if (trained.verification != "right")
@@ -151,7 +147,7 @@ TEST(NcclTraining, EvictionsGoThroughInEveryModeOfMessages) {
 // Rank 3 of four holds one micro-batch of its own at a time, and one more that rank 0 evicted to
 // it.
 TEST(NcclTraining, OffloadedActivationsCountOnTheirTarget) {
-  const Schedule schedule = build("bpipe", 4, 1, 8);
+  const Schedule schedule = build("bpipe", 4, 8);
   const exec::TrainingOptions options = small_model(2);
   const auto ends = run_ranks(4, [&](exec::SocketTransport& link) {
     const Program program = std::get<Program>(lower(schedule));
@@ -191,7 +187,8 @@ TEST(NcclTraining, SlicesAndRecomputationCrossProcesses) {
   const auto ends = run_ranks(3, [](exec::SocketTransport& link) -> std::string {
     const Schedule sliced = build_schedule(find_schedule("seq1f1b"), {{3, 1, 6, 3, {}}, {}, {}});
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
-      for (const Schedule& plain : {sliced, build("1f1b", 3, 1, 6), build("pipedream", 3, 1, 6)}) {
+      for (const Schedule& plain :
+           {sliced, Schedule(build("1f1b", 3, 6)), Schedule(build("pipedream", 3, 6))}) {
         const Schedule schedule =
             recompute == Recompute::kNone ? plain : with_recompute(plain, {recompute});
         const NcclTrained trained = train_over_nccl(link, schedule);
@@ -209,7 +206,7 @@ TEST(NcclTraining, EqualsItInEveryModeOfMessages) {
       for (const Named<P2pMode>& mode : kP2pModes) {
         LowerOptions options;
         options.mode = mode.choice;
-        const Schedule schedule = build(name, 3, std::string(name) == "interleaved" ? 2 : 1, 6);
+        const Schedule schedule = build(name, 3, 6, std::string(name) == "interleaved" ? 2 : 1);
         if (std::holds_alternative<Deadlock>(lower(schedule, options))) continue;
         const NcclTrained trained = train_over_nccl(link, schedule, options);
         if (trained.verification != "right")
@@ -227,7 +224,7 @@ TEST(NcclTraining, ReplicasAreSummedWhereTheProgramSaysSo) {
       for (const GradReduction reduction : {GradReduction::kOverlap, GradReduction::kSerial}) {
         LowerOptions options;
         options.update = {OptimizerMode::kBarrier, reduction};
-        const NcclTrained trained = train_over_nccl(link, build(name, 4, 1, 8), options);
+        const NcclTrained trained = train_over_nccl(link, build(name, 4, 8), options);
         if (trained.verification != "right")
           return std::string(name) + ": " + trained.verification + breakdown_of(trained);
       }
@@ -242,7 +239,7 @@ TEST(NcclTraining, ReplicasOfAPipelineTrainTogetherOnDataOfTheirOwn) {
       for (const GradReduction reduction : {GradReduction::kNone, GradReduction::kOverlap}) {
         LowerOptions options;
         options.update = {OptimizerMode::kLocal, reduction};
-        const Schedule schedule = build(name, 2, std::string(name) == "interleaved" ? 2 : 1, 4);
+        const Schedule schedule = build(name, 2, 4, std::string(name) == "interleaved" ? 2 : 1);
         const NcclTrained trained = train_over_nccl(link, schedule, options);
         if (trained.verification != "right")
           return std::string(name) + ": " + trained.verification + breakdown_of(trained);
@@ -259,7 +256,7 @@ TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
       for (const char* name : {"gpipe", "1f1b", "zb-h1", "interleaved", "interleaved-zb"}) {
         const std::int32_t chunks = std::string(name).rfind("interleaved", 0) == 0 ? 4 : 1;
         const NcclTrained trained =
-            train_over_nccl(link, shard_stages(build(name, ranks, chunks, 2 * ranks)));
+            train_over_nccl(link, shard_stages(build(name, ranks, 2 * ranks, chunks)));
         if (trained.verification != "right")
           return std::string(name) + ": " + trained.verification + breakdown_of(trained);
       }
@@ -271,7 +268,7 @@ TEST(NcclTraining, CopiesShareTheirParametersOutWhereTheScheduleGathersThem) {
 
 TEST(NcclTraining, AGatherThatIsMissingShowsInTheGradients) {
   const auto ends = run_ranks(4, [](exec::SocketTransport& link) {
-    const Schedule schedule = shard_stages(build("1f1b", 2, 1, 4));
+    const Schedule schedule = shard_stages(build("1f1b", 2, 4));
     Program program = std::get<Program>(lower(schedule, {}));
     for (Instruction& instruction : program.instructions)
       if (instruction.op.kind == OpKind::kUnshard) instruction.op.kind = OpKind::kReshard;
@@ -285,7 +282,7 @@ TEST(NcclTraining, ReleasesEverythingAndReportsItsDevices) {
   const auto ends = run_ranks(2, [](exec::SocketTransport& link) -> std::string {
     FakeGpu& gpu = reset_fake_gpu(1);
     const FakeNccl& nccl = fake_nccl();
-    const NcclTrained trained = train_over_nccl(link, build("zb-h1", 2, 1, 4));
+    const NcclTrained trained = train_over_nccl(link, build("zb-h1", 2, 4));
     if (gpu.handles != 0 || gpu.bytes != 0 || nccl.communicators != 0) return "left something";
     return trained.device.substr(0, trained.device.rfind(' ', trained.device.rfind(' ') - 1));
   });

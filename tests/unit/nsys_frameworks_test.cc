@@ -2,12 +2,12 @@
 // with what was recorded.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "tests/support/error_text.h"
 #include "tests/support/nsys_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/measured/assemble_steps.h"
@@ -266,6 +266,41 @@ TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   const traces::NameRules rules = traces::NameRules::parse(
       R"({"format":"bubblescope-rules/1","rules":[)" + forward + "," + backward + "]}", "rules");
   expect_truth(traces::assemble_steps(traces::read_trace(file, &rules)).steps, step, 3);
+}
+
+/// A rule for steps.
+constexpr const char* kEpochsAreSteps =
+    R"({"format":"bubblescope-rules/1","rules":[{"match":"epoch .*","kind":"step"}]})";
+
+/// Adds a step that surrounds no op to the process of the last range, and a range of an iteration.
+NsysEvents with_step_behind_ops(NsysEvents events) {
+  const NsysEvents::Range last = events.ranges.back();
+  for (const char* name : {"epoch 1", "iteration 1"})
+    events.ranges.push_back({last.thread, last.end + 1'000, last.end + 2'000, name});
+  return events;
+}
+
+TEST_F(NsysFrameworks, OpsOutsideOfAllStepsAreRefused) {
+  const NsysEvents events = of_rank(record_nsys(record("1f1b"), {NsysNames::kOps}), 0);
+  const std::string file = write("outside.sqlite", with_step_behind_ops(events));
+  if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+  const traces::NameRules rules = traces::NameRules::parse(kEpochsAreSteps, "rules");
+  EXPECT_EQ(error_of([&] { traces::read_trace(file, &rules); }),
+            file + ": none of its 48 ops lies in a step; correct the rule whose kind is 'step'");
+}
+
+TEST_F(NsysFrameworks, ARankOutsideOfItsStepIsSaidToBeMissing) {
+  const NsysEvents events = record_nsys(record("1f1b"), {NsysNames::kOps});
+  const std::string file = write("partly.sqlite", with_step_behind_ops(events));
+  if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
+  const traces::NameRules rules = traces::NameRules::parse(kEpochsAreSteps, "rules");
+  const traces::ObservedTrace trace = traces::read_trace(file, &rules);
+  EXPECT_EQ(trace.recorders.size(), 3u);
+  for (const traces::ObservedActivity& activity : trace.activities)
+    EXPECT_FALSE(activity.is_whole_step);
+  ASSERT_EQ(trace.remarks.doubts.size(), 1u);
+  EXPECT_TRUE(trace.remarks.doubts[0].ends_with(
+      ": none of its 48 ops lies in a step: the ops of its rank are missing"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "sim/ir/error.h"
-#include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
 #include "tests/support/error_text.h"
 #include "tests/support/random_schedule.h"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "sim/ir/op_kinds.h"
-#include "sim/ir/validate.h"
 #include "sim/model/schedule_def.h"
 #include "sim/predict/predict.h"
 #include "tests/support/recorded_step.h"

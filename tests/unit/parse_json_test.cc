@@ -6,7 +6,6 @@
 #include <random>
 #include <string>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "traces/json/json_node.h"
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/ir/validate.h"
 #include "sim/predict/predict.h"
 #include "tests/support/recorded_step.h"
 #include "traces/costs/cost_file.h"

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "sim/ir/error.h"
 #include "tests/support/command.h"

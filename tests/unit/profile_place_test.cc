@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/rank_profile.h"

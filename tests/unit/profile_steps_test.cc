@@ -1,12 +1,11 @@
 // Profiles of PyTorch in which nothing marks the steps.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/ir/timeline.h"
+#include "tests/support/find_text.h"
 #include "tests/support/rank_profile.h"
 #include "tests/support/trace_refusal.h"
 #include "traces/measured/assemble_steps.h"
@@ -33,12 +32,6 @@ traces::AssembledSteps assemble(RankProfile& first, RankProfile& second) {
   traces::append(trace, first.read());
   traces::append(trace, second.read());
   return traces::assemble_steps(std::move(trace));
-}
-
-bool have(const std::vector<std::string>& sentences, const std::string& part) {
-  return std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-    return sentence.find(part) != sentence.npos;
-  });
 }
 
 /// One step: rank 0 begins 10 µs before its first op, and ends 60 µs after the last.
@@ -160,7 +153,7 @@ TEST(ProfileSteps, AreNotThoseOfAnEvaluation) {
   ASSERT_EQ(read.steps.size(), 3u);
   for (const traces::MeasuredStep& step : read.steps)
     EXPECT_EQ(compute_makespan(step.timeline), kStep * 1'000);
-  EXPECT_TRUE(have(read.remarks.notes, "2 step(s) left out: their backwards compute nothing"));
+  EXPECT_TRUE(mentions(read.remarks.notes, "2 step(s) left out: their backwards compute nothing"));
   EXPECT_TRUE(read.remarks.faults.empty());
   EXPECT_TRUE(read.remarks.doubts.empty());
 }
@@ -172,7 +165,7 @@ TEST(ProfileSteps, OfTwoRunsAreNamed) {
   add_step(first, 0, 1000);
   add_step(second, 1, 10'001'000);
   const traces::AssembledSteps read = assemble(first, second);
-  EXPECT_TRUE(have(read.remarks.doubts, "the traces are of two runs"));
+  EXPECT_TRUE(mentions(read.remarks.doubts, "the traces are of two runs"));
 }
 
 // The host posts a message for 50 of 600 ms.

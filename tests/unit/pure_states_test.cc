@@ -1,7 +1,6 @@
 // Weights, gradients and moments of fewer bits than 32.
 #include <gtest/gtest.h>
 
-#include "sim/ir/error.h"
 #include "sim/model/model_step.h"
 #include "sim/model/runtime.h"
 #include "tests/support/error_text.h"

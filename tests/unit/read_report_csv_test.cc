@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/recorded_step.h"
 #include "traces/reports/report_csv.h"

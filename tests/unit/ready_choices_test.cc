@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "sim/engine/ready_run.h"
-#include "sim/ir/lower.h"
-#include "sim/ir/validate.h"
 #include "sim/predict/readiness.h"
 #include "traces/schedules/text_schedule.h"
 

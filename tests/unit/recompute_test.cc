@@ -3,14 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
 #include "sim/ir/validate.h"
-#include "sim/model/schedule_def.h"
 #include "tests/support/as_written.h"
+#include "tests/support/built_schedule.h"
 #include "tests/support/measured_schedule.h"
 #include "traces/schedules/native_schedule.h"
 #include "traces/schedules/text_schedule.h"
@@ -18,15 +16,8 @@
 namespace bubblescope::tests {
 namespace {
 
-Schedule built(const char* name, std::int32_t ranks, std::int32_t microbatches) {
-  ScheduleRequest request;
-  request.shape.ranks = ranks;
-  request.shape.microbatches = microbatches;
-  return build_schedule(find_schedule(name), request);
-}
-
 TEST(Recompute, IsJustBeforeTheBackward) {
-  const Schedule schedule = with_recompute(built("1f1b", 2, 3), {Recompute::kFull});
+  const Schedule schedule = with_recompute(build("1f1b", 2, 3), {Recompute::kFull});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0F1 0R0 0B0 0F2 0R1 0B1 0R2 0B2");
   EXPECT_TRUE(validate(schedule).empty());
 }
@@ -41,7 +32,7 @@ TEST(Recompute, IsBeforeBothOpsOfAPairAndBeforeIAlone) {
 
 TEST(Recompute, IsAskedOfEachStage) {
   const Schedule schedule =
-      with_recompute(built("1f1b", 2, 1), {Recompute::kSelective, Recompute::kNone});
+      with_recompute(build("1f1b", 2, 1), {Recompute::kSelective, Recompute::kNone});
   EXPECT_EQ(order_text(schedule.order[0]), "0F0 0R0 0B0");
   EXPECT_EQ(order_text(schedule.order[1]), "1F0 1B0");
   EXPECT_EQ(schedule.recompute(0), Recompute::kSelective);
@@ -49,14 +40,14 @@ TEST(Recompute, IsAskedOfEachStage) {
 
 TEST(Recompute, OfOnePipelineHoldsForBoth) {
   const Schedule schedule =
-      with_recompute(built("dualpipe", 2, 4), {Recompute::kFull, Recompute::kNone});
+      with_recompute(build("dualpipe", 2, 4), {Recompute::kFull, Recompute::kNone});
   EXPECT_EQ(schedule.recompute(2), Recompute::kFull);
   EXPECT_EQ(schedule.recompute(3), Recompute::kNone);
   EXPECT_TRUE(validate(schedule).empty());
 }
 
 TEST(Recompute, ReadsTheWeightsOfItsForward) {
-  const Schedule schedule = with_recompute(built("pipedream", 4, 12), {Recompute::kFull});
+  const Schedule schedule = with_recompute(build("pipedream", 4, 12), {Recompute::kFull});
   for (const Problem& problem : validate(schedule)) ADD_FAILURE() << to_string(problem);
   EXPECT_TRUE(validate(schedule).empty());
 }
@@ -71,7 +62,7 @@ TEST(Recompute, KeepsIdleSlotsAndMessagesOfAFile) {
 
 TEST(Recompute, SurvivesANativeFile) {
   const Schedule schedule =
-      with_recompute(built("1f1b", 2, 2), {Recompute::kFull, Recompute::kNone});
+      with_recompute(build("1f1b", 2, 2), {Recompute::kFull, Recompute::kNone});
   EXPECT_TRUE(traces::read_native_schedule(traces::write_native_schedule(schedule), "f.json") ==
               schedule);
 }
@@ -86,15 +77,15 @@ TEST(Recompute, RefusesWhatHasNoBackwardOrRecomputesAlready) {
     return std::string();
   };
   const std::vector<Recompute> full{Recompute::kFull};
-  EXPECT_NE(refuse(built("forward-only", 2, 2), full).find("forward only"), std::string::npos);
-  EXPECT_NE(refuse(with_recompute(built("1f1b", 2, 2), full), full).find("already (0R0)"),
+  EXPECT_NE(refuse(build("forward-only", 2, 2), full).find("forward only"), std::string::npos);
+  EXPECT_NE(refuse(with_recompute(build("1f1b", 2, 2), full), full).find("already (0R0)"),
             std::string::npos);
-  EXPECT_NE(refuse(built("1f1b", 4, 4), {Recompute::kFull, Recompute::kFull}).find("2 entries"),
+  EXPECT_NE(refuse(build("1f1b", 4, 4), {Recompute::kFull, Recompute::kFull}).find("2 entries"),
             std::string::npos);
 }
 
 TEST(Recompute, IsCheckedAgainstTheStages) {
-  Schedule schedule = with_recompute(built("1f1b", 2, 1), {Recompute::kFull});
+  Schedule schedule = with_recompute(build("1f1b", 2, 1), {Recompute::kFull});
   schedule.recompute_of_stage = {Recompute::kNone, Recompute::kFull};
   const Problems superfluous = validate(schedule);
   ASSERT_EQ(superfluous.size(), 1u);
@@ -119,7 +110,7 @@ TEST(Recompute, AsAnOpLeavesTheBubbleUnchanged) {
           UniformCost cost;
           cost.forward = forward;
           cost.backward = backward;
-          const Schedule schedule = built(name, ranks, microbatches);
+          const Schedule schedule = build(name, ranks, microbatches);
           const Schedule recomputed = with_recompute(schedule, {Recompute::kFull});
           const Nanos work = microbatches * (2 * forward + backward);
           EXPECT_EQ(simulate_times(recomputed, cost).makespan,
@@ -138,7 +129,7 @@ TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
   memory.saved = {250'000, 500'000};
   memory.activation_bytes.assign(4, {1000, 0, -1000});
   memory.checkpoint_bytes.assign(4, 250);
-  const Schedule schedule = with_recompute(built("1f1b", 4, 8), {Recompute::kFull});
+  const Schedule schedule = with_recompute(build("1f1b", 4, 8), {Recompute::kFull});
   const Program program = lower_or_throw(schedule);
   const Timeline timeline = simulate(program, spread(UniformCost{}, schedule));
   const BubbleReport report = analyze(schedule, program, timeline, memory);
@@ -153,7 +144,7 @@ TEST(Recompute, HoldsCheckpointsAndOneWholeMicrobatch) {
 
 /// A forward takes 1 ms; GPT-3's attention is 2.7 % of that, and 70 % of the memory is released.
 TEST(Recompute, OfAttentionIsCheapAndSavesSome) {
-  const Schedule schedule = with_recompute(built("gpipe", 1, 4), {Recompute::kSelective});
+  const Schedule schedule = with_recompute(build("gpipe", 1, 4), {Recompute::kSelective});
   const CostModel costs = spread(UniformCost{}, schedule);
   EXPECT_EQ(costs.stages[0].recompute, 27'000);
   const Program program = lower_or_throw(schedule);

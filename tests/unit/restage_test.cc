@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/unordered_schedule.h"
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 
-#include "sim/ir/error.h"
 #include "sim/model/activation_bytes.h"
 #include "sim/model/model_step.h"
 #include "tests/support/error_text.h"

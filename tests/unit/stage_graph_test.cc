@@ -7,7 +7,6 @@
 #include <string>
 
 #include "exec/training/expect_trainable.h"
-#include "exec/training/training.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"

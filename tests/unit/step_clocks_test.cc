@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/ir/lower.h"
 #include "traces/schedules/text_schedule.h"
 
 namespace bubblescope::tests {

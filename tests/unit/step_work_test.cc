@@ -2,12 +2,12 @@
 // over several.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/chrome_text.h"
+#include "tests/support/find_text.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/assemble_steps.h"
 
@@ -35,12 +35,6 @@ Events run_steps() {
 
 traces::AssembledSteps read(const Events& events) {
   return traces::assemble_steps(traces::parse_trace({"t.json", events.list()}));
-}
-
-bool mentions(const std::vector<std::string>& sentences, const std::string& part) {
-  return std::any_of(sentences.begin(), sentences.end(), [&](const std::string& sentence) {
-    return sentence.find(part) != sentence.npos;
-  });
 }
 
 void expect_steps(const traces::AssembledSteps& read, Nanos whole, const Parts& outside) {

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "sim/ir/validate.h"
 #include "tests/support/old_pytorch_lists.h"
 #include "traces/schedules/text_schedule.h"
 

@@ -5,18 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/find_text.h"
 #include "tests/support/recorded_step.h"
 #include "traces/drawings/svg_canvas.h"
 
 namespace bubblescope::tests {
 namespace {
-
-std::size_t count(const std::string& text, const std::string& wanted) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1))
-    ++found;
-  return found;
-}
 
 /// Every tag is closed in order, every attribute quoted, every & an entity.
 void expect_well_formed(const std::string& xml) {

@@ -5,7 +5,6 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
-#include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "tests/support/as_written.h"
 #include "tests/support/error_text.h"

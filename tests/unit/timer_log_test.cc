@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 
 namespace bubblescope::tests {

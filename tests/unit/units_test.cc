@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 
 namespace bubblescope::tests {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"

@@ -8,7 +8,6 @@
 
 #include "exec/training/serial_training.h"
 #include "sim/ir/schedule.h"
-#include "tests/support/as_written.h"
 #include "tests/support/verified_training.h"
 
 namespace bubblescope::tests {

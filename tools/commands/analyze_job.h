@@ -1,7 +1,6 @@
 // The measured steps of one job, read and analyzed.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

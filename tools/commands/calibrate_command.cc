@@ -1,7 +1,6 @@
 // calibrate: measures the costs of ops and messages, and writes them as a cost file.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "exec/gpu/host/device_backend.h"

@@ -1,7 +1,6 @@
 // Calibrates copies: the time to move saved activations to another memory and back.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "exec/calibration/contention_costs.h"

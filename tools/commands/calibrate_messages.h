@@ -1,7 +1,6 @@
 // Calibrates messages: their time by size and by the number of busy ranks.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "exec/calibration/contention_costs.h"

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "exec/gpu/host/device_backend.h"
-#include "exec/gpu/host/gpu_environment.h"
 #include "tools/command.h"
 #include "tools/commands/measured_job.h"
 #include "tools/errors.h"
-#include "tools/print.h"
 
 namespace bubblescope::tools {
 

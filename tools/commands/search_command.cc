@@ -1,7 +1,6 @@
 // search: finds a schedule for given costs and memory, and bounds how good any could be.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "schedules/search/schedule_search.h"

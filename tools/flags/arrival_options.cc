@@ -7,7 +7,6 @@
 
 #include "sim/ir/error.h"
 #include "sim/ir/named.h"
-#include "tools/flags/words.h"
 
 namespace bubblescope::tools {
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "tools/flags/command_flags.h"
 #include "tools/print.h"
 

@@ -1,7 +1,6 @@
 // Flags of noise: how steps differ from each other, and how many are simulated.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 

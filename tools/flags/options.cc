@@ -1,11 +1,7 @@
 // Turns arguments into options.
 #include "tools/flags/options.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <functional>
-#include <utility>
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"

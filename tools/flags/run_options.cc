@@ -2,7 +2,6 @@
 #include "tools/flags/run_options.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "exec/gpu/host/device_backend.h"
 #include "tools/command.h"

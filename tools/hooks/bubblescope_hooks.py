@@ -51,7 +51,7 @@ def _argument(args, kwargs, name, at, default=None):
 
 
 def _name_of(names_op, args, kwargs):
-    """Names an op, or nothing where its call does not say what it runs: training goes on without a name."""
+    """Names an op, or nothing where its call does not say what it runs: training continues without a name."""
     try:
         return op(*names_op(args, kwargs))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "sim/ir/error.h"

@@ -2,7 +2,6 @@
 #include "tools/inputs/recognize_schedule.h"
 
 #include <cstdint>
-#include <vector>
 
 #include "sim/model/schedule_refusal.h"
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string_view>
 
 #include "sim/model/cost_table.h"
 #include "tools/inputs/given_flag.h"

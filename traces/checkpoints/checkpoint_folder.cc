@@ -109,8 +109,8 @@ FoundCheckpoints CheckpointFolder::find() const {
     try {
       CheckpointManifest manifest = read_manifest(read_file(file(named.name)), file(named.name));
       if (manifest.step != named.step)
-        throw Error(
-            fmt::format("{} was renamed: it is of step {}", file(named.name), manifest.step));
+        throw Error(fmt::format("{} was renamed: it is of step {}; rename it back, or remove it",
+                                file(named.name), manifest.step));
       found.manifests.push_back(std::move(manifest));
     } catch (const Error& error) {
       found.faults.push_back(error.what());

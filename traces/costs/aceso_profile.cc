@@ -35,8 +35,8 @@ class RowReader {
   Layer read(std::string_view line, std::size_t number) const {
     const std::vector<std::string> cells = split_csv_line(line);
     if (cells.size() != columns_.size())
-      throw Error(fmt::format("{}:{}: has {} cells, its header has {}", file_, number, cells.size(),
-                              columns_.size()));
+      throw Error(fmt::format("{}:{}: has {} cells, its header has {}; give one for each column",
+                              file_, number, cells.size(), columns_.size()));
     const auto value = [&](std::string_view column, double unit) {
       return std::llround(unit * number_in(cells, column, number));
     };
@@ -99,7 +99,7 @@ LayerGraph parse_aceso_profile(std::string_view text, const std::string& file,
     const std::string_view line = take_line(text);
     if (line.find_first_not_of(" \r") != line.npos) rows.push_back(reader.read(line, number));
   }
-  if (rows.empty()) throw Error(file + ": holds no operator");
+  if (rows.empty()) throw Error(file + ": holds no operator; give the file with a row for each");
   LayerGraph graph;
   graph.source = file;
   for (auto begin = rows.begin(); begin != rows.end();) {

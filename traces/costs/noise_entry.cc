@@ -2,7 +2,6 @@
 #include "traces/costs/noise_entry.h"
 
 #include <array>
-#include <string>
 
 namespace bubblescope::traces {
 

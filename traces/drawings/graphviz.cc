@@ -5,12 +5,10 @@
 
 #include <filesystem>
 #include <string>
-#include <variant>
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/error.h"
-#include "sim/ir/lower.h"
 #include "traces/drawings/dot_graph.h"
 #include "traces/drawings/graphviz_module.h"
 #include "traces/files/format.h"

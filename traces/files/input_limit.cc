@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <mutex>
 
 #include "sim/ir/bytes_text.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "sim/ir/error.h"
 #include "traces/files/library.h"

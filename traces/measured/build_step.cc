@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -15,7 +14,6 @@
 #include "sim/ir/error.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/lower_dataflow.h"
-#include "sim/ir/validate.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/device_queues.h"
 #include "traces/measured/message_times.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <system_error>
 
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"

@@ -9,7 +9,6 @@
 // Launches and kernels: see device_contradictions.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 
 #include "sim/ir/quantile.h"
 #include "traces/measured/warmup_steps.h"

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,8 +14,7 @@
 #include "traces/measured/chrome_activities.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/measured/chrome_ops.h"
-#include "traces/measured/chrome_ranks.h"
-#include "traces/measured/chrome_replicas.h"
+#include "traces/measured/chrome_recorders.h"
 #include "traces/measured/counted_steps.h"
 #include "traces/measured/measured_profile.h"
 #include "traces/measured/merged_profiles.h"
@@ -32,62 +29,27 @@ namespace bubblescope::traces {
 
 namespace {
 
-/// The place of a thread in the pipeline, if its name states it: "PP rank 3, TP rank 0, compute".
-struct PipelinePlace {
-  std::int32_t pp = 0;
-  std::int32_t tp = 0;
-};
-
-std::optional<std::int32_t> parse_number_after(std::string_view text, std::string_view word) {
-  const std::size_t at = text.find(word);
-  if (at == text.npos) return {};
-  text.remove_prefix(at + word.size());
-  std::int32_t number = 0;
-  const auto [last, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc{} || last == text.data() || number < 0) return {};
-  return number;
+/// Whether backwards are input gradients, beside weight gradients of their own.
+bool split_backwards(const std::vector<std::optional<NamedOp>>& named) {
+  const auto has = [&](OpKind kind) {
+    return std::any_of(named.begin(), named.end(),
+                       [&](const std::optional<NamedOp>& op) { return op && op->op.kind == kind; });
+  };
+  return has(OpKind::kWeightGrad) && !has(OpKind::kInputGrad);
 }
-
-std::optional<PipelinePlace> place_of(const std::string& thread_name) {
-  const std::optional<std::int32_t> pp = parse_number_after(thread_name, "PP rank ");
-  if (!pp) return {};
-  return PipelinePlace{*pp, parse_number_after(thread_name, "TP rank ").value_or(0)};
-}
-
-/// Numbers keys in order of appearance.
-template <class Key>
-class Numbering {
- public:
-  std::int32_t operator()(const Key& key) {
-    return numbers_.emplace(key, static_cast<std::int32_t>(numbers_.size())).first->second;
-  }
-  bool has(const Key& key) const { return numbers_.contains(key); }
-
- private:
-  std::map<Key, std::int32_t> numbers_;
-};
 
 class Reader {
  public:
   Reader(ChromeEvents events, std::string file, NameMatcher& names)
-      : events_(std::move(events)), file_(std::move(file)) {
-    for (const ChromeThread& thread : events_.threads) places_.push_back(place_of(thread.name));
-    for (std::size_t at = 0; at < places_.size(); ++at)
-      if (places_[at]) {
-        const auto [first, is_new] = first_tp_.emplace(
-            std::pair(events_.threads[at].process, places_[at]->pp), places_[at]->tp);
-        if (!is_new) first->second = std::min(first->second, places_[at]->tp);
-      }
-    FoundOps found = find_ops(events_.slices, names);
-    for (const std::size_t at : found.not_ops) events_.other_slices.add(events_.slices[at]);
-    named_ = std::move(found.ops);
-    bool names_input_grads = false;  // then a backward beside them is a whole one
-    for (const std::optional<NamedOp>& named : named_) {
-      splits_backward_ = splits_backward_ || (named && named->op.kind == OpKind::kWeightGrad);
-      names_input_grads = names_input_grads || (named && named->op.kind == OpKind::kInputGrad);
-    }
-    splits_backward_ = splits_backward_ && !names_input_grads;
+      : events_(std::move(events)),
+        file_(std::move(file)),
+        named_(take_ops(names)),
+        recorders_(events_, named_, file_),
+        splits_backward_(split_backwards(named_)) {
+    trace_.remarks = recorders_.remarks();
   }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
 
   ObservedTrace read() && {
     trace_.source = {.name = "chrome",
@@ -95,14 +57,13 @@ class Reader {
                      .numbers_files_apart = true,
                      .has_any_slices = true,
                      .has_micros = true};
-    number_replicas();
-    find_ranks();
-    for (std::size_t at = 0; at < named_.size(); ++at) add(events_.slices[at], named_[at]);
+    for (std::size_t at = 0; at < named_.size(); ++at) add(at);
     if (trace_.ops.empty()) refuse();
     trace_.ops = with_counted_steps(std::move(trace_.ops), counted_);
     add_activities();
     add_marks();
-    note_tensor_ranks();
+    trace_.recorders = recorders_.recorders();
+    if (has_tensor_duplicates_) trace_.remarks.notes.emplace_back(kFirstOfTensorRanks);
     if (events_.negative_durations > 0) {
       trace_.remarks.doubts.push_back(describe_negative_durations(events_.negative_durations));
       trace_.remarks.notes.push_back(trace_.remarks.doubts.back());
@@ -111,53 +72,25 @@ class Reader {
   }
 
  private:
-  /// Orders pids numerically where they are numbers: "10" follows "9".
-  void number_replicas() {
-    std::map<std::pair<std::size_t, std::string>, int> pids;
-    for (std::size_t at = 0; at < places_.size(); ++at)
-      if (places_[at]) {
-        const std::string& pid = events_.threads[at].process;
-        pids[{pid.size(), pid}] = 0;
-      }
-    for (const auto& [pid, _] : pids) replica_(pid.second);
+  /// The ops that slices state. Slices that only have the name of one join the others.
+  std::vector<std::optional<NamedOp>> take_ops(NameMatcher& names) {
+    FoundOps found = find_ops(events_.slices, names);
+    for (const std::size_t at : found.not_ops) events_.other_slices.add(events_.slices[at]);
+    return std::move(found.ops);
   }
 
-  /// Finds the replicas of the ops to which no thread's name gives one, and the ranks of those to
-  /// which no rule gives one either.
-  void find_ranks() {
-    std::vector<ChromeOp> all;
-    for (std::size_t at = 0; at < named_.size(); ++at)
-      if (const ChromeSlice& slice = events_.slices[at]; named_[at] && !places_[slice.thread])
-        all.push_back({&slice, *named_[at]});
-    const std::vector<std::int32_t> replicas = find_stated_replicas(events_, all, file_);
-    std::vector<ChromeOp> ops;
-    std::vector<std::int32_t> of_ops;
-    for (std::size_t at = 0; at < all.size(); ++at) {
-      if (!replicas.empty()) stated_[all[at].slice] = replicas[at];
-      if (all[at].named.rank) continue;
-      ranked_[all[at].slice] = ops.size();
-      ops.push_back(all[at]);
-      if (!replicas.empty()) of_ops.push_back(replicas[at]);
-    }
-    ranks_ = find_chrome_ranks(events_, ops, of_ops, file_);
-    trace_.remarks = ranks_.remarks;
-  }
-
-  void add(const ChromeSlice& slice, const std::optional<NamedOp>& named) {
+  void add(std::size_t at) {
+    const ChromeSlice& slice = events_.slices[at];
+    const std::optional<NamedOp>& named = named_[at];
     if (!named && parse_pair_name(slice.name)) refuse_pair(slice);
     if (!named || is_tensor_duplicate(slice.thread)) return;
+    const ChromePlace place = recorders_.find(at);
     ObservedOp observed;
     observed.op = named->op;
     observed.start = slice.start;
     observed.end = slice.end;
-    observed.recorder = recorder_of(slice, named->rank);
-    const std::optional<PipelinePlace>& place = places_[slice.thread];
-    if (place)
-      observed.replica = replica_(events_.threads[slice.thread].process);
-    else if (const auto ranked = ranked_.find(&slice); ranked != ranked_.end())
-      observed.replica = ranks_.replica_of[ranks_.recorder_of[ranked->second]];
-    else if (const auto stated = stated_.find(&slice); stated != stated_.end())
-      observed.replica = stated->second;
+    observed.recorder = place.recorder;
+    observed.replica = place.replica;
     if (!named->has_stage) observed.chunk = named->chunk ? named->chunk : chunk_of(slice.chunk);
     if (!named->has_microbatch) number(observed, slice);
     observed.chunk_is_assumed = observed.chunk && !named->chunk && !slice.chunk;
@@ -171,8 +104,7 @@ class Reader {
     if (!step && !observed.numbered && is_compute(observed.op.kind)) refuse_unnumbered(slice);
     observed.step = step.value_or(0);
     if (!step) counted_.push_back(trace_.ops.size());
-    shown_.emplace(events_.threads[slice.thread].process,
-                   std::pair(observed.recorder, observed.replica));
+    shown_.emplace(events_.threads[slice.thread].process, place);
     activities_.add_op(slice, observed);
     trace_.ops.push_back(observed);
   }
@@ -202,7 +134,7 @@ class Reader {
 
   /// Whether the name of its thread states its rank, and an argument its step.
   bool states_place(const OtherSlice& slice) const {
-    return places_[slice.thread] && events_.other_slices.numbers_of(slice).step;
+    return recorders_.is_named(slice.thread) && events_.other_slices.numbers_of(slice).step;
   }
 
   void add_activity(ObservedActivity activity, const OtherSlice& slice) {
@@ -214,9 +146,10 @@ class Reader {
   /// Returns the activity of a slice that states its rank and its step.
   ObservedActivity activity_of(const OtherSlice& slice) {
     const SliceNumbers& numbers = events_.other_slices.numbers_of(slice);
+    const ChromePlace place = *recorders_.find_by_thread(slice.thread);
     return {.name = events_.other_slices.name_of(slice),
-            .recorder = recorder_of_rank(places_[slice.thread]->pp, -1),
-            .replica = replica_(events_.threads[slice.thread].process),
+            .recorder = place.recorder,
+            .replica = place.replica,
             .step = *numbers.step,
             .start = slice.start,
             .end = slice.end,
@@ -252,8 +185,8 @@ class Reader {
     for (const auto& [process, place] : shown_)
       for (const ProfiledEvent& mark : marks_of(process).marks())
         trace_.activities.push_back({.name = "step",
-                                     .recorder = place.first,
-                                     .replica = place.second,
+                                     .recorder = place.recorder,
+                                     .replica = place.replica,
                                      .step = mark.number,
                                      .is_whole_step = true,
                                      .start = mark.start,
@@ -276,40 +209,10 @@ class Reader {
         file_, slice.name));
   }
 
-  /// Tensor-parallel ranks run in lockstep, so the first one represents all.
   bool is_tensor_duplicate(std::uint32_t thread) {
-    const std::optional<PipelinePlace>& place = places_[thread];
-    if (!place) return false;
-    const bool tensor_duplicate =
-        first_tp_.at({events_.threads[thread].process, place->pp}) != place->tp;
-    tensor_duplicate_ = tensor_duplicate_ || tensor_duplicate;
-    return tensor_duplicate;
-  }
-
-  /// Finds the recorder by the rank that the thread's name or a rule states, or as find_ranks()
-  /// did.
-  std::int32_t recorder_of(const ChromeSlice& slice, std::optional<std::int32_t> rank) {
-    if (const std::optional<PipelinePlace>& place = places_[slice.thread]) rank = place->pp;
-    if (rank) {
-      const auto stated = stated_.find(&slice);
-      return recorder_of_rank(*rank, stated == stated_.end() ? -1 : stated->second);
-    }
-    const std::int32_t found = ranks_.recorder_of[ranked_.at(&slice)];
-    const std::string key = fmt::format("{}", found);
-    if (!recorder_.has(key)) trace_.recorders.push_back(ranks_.recorders[found]);
-    return recorder_(key);
-  }
-
-  /// The replica is below 0 where ops do not state it.
-  std::int32_t recorder_of_rank(std::int32_t rank, std::int32_t replica) {
-    const std::string key = fmt::format("PP {} of {}", rank, replica);
-    if (!recorder_.has(key)) {
-      Recorder& recorder = trace_.recorders.emplace_back();
-      recorder.where = file_;
-      recorder.rank = rank;
-      recorder.has_replica = replica >= 0;
-    }
-    return recorder_(key);
+    const bool is_duplicate = recorders_.is_tensor_duplicate(thread);
+    has_tensor_duplicates_ = has_tensor_duplicates_ || is_duplicate;
+    return is_duplicate;
   }
 
   static std::int32_t chunk_of(const std::optional<std::int64_t>& chunk) {
@@ -322,10 +225,6 @@ class Reader {
     if (observed.numbered)
       observed.op.microbatch =
           static_cast<std::int32_t>(std::min<std::int64_t>(microbatch, kMaxMicrobatch));
-  }
-
-  void note_tensor_ranks() {
-    if (tensor_duplicate_) trace_.remarks.notes.emplace_back(kFirstOfTensorRanks);
   }
 
   [[noreturn]] void refuse() const {
@@ -341,21 +240,15 @@ class Reader {
   ChromeEvents events_;
   std::string file_;
   std::vector<std::optional<NamedOp>> named_;  ///< [slice]
-  ChromeRanks ranks_;
-  std::unordered_map<const ChromeSlice*, std::size_t> ranked_;             ///< in `ranks_`
-  std::unordered_map<const ChromeSlice*, std::int32_t> stated_;            ///< replicas
-  std::map<std::string, StepMarks> marks_;                                 ///< by process
-  std::map<std::string, std::pair<std::int32_t, std::int32_t>> shown_;     ///< recorder, replica
-  std::vector<std::optional<PipelinePlace>> places_;                       ///< [thread]
-  std::map<std::pair<std::string, std::int32_t>, std::int32_t> first_tp_;  ///< [pid, pp]
+  ChromeRecorders recorders_;
+  bool splits_backward_;
+  std::map<std::string, StepMarks> marks_;    ///< by process
+  std::map<std::string, ChromePlace> shown_;  ///< of the first op of a process
   ChromeActivities activities_{events_};
   std::vector<ObservedActivity> around_ops_;  ///< slices that contain some
-  bool splits_backward_ = false;
   bool states_steps_ = false;
   bool uses_marks_ = false;  ///< for steps that nothing states
-  bool tensor_duplicate_ = false;
-  Numbering<std::string> recorder_;
-  Numbering<std::string> replica_;
+  bool has_tensor_duplicates_ = false;
   std::vector<std::size_t> counted_;  ///< ops in `trace_` whose step nothing states
   ObservedTrace trace_;
 };

@@ -5,12 +5,9 @@
 // was launched, because the autograd engine launches backward kernels from a thread of its own.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "traces/measured/device_contradictions.h"

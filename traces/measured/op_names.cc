@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 
 #include "sim/ir/number.h"
 #include "traces/schedules/cell.h"

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "sim/ir/validate.h"
 #include "traces/schedules/native_schedule.h"
 #include "traces/timelines/impossible_lanes.h"
 #include "traces/timelines/made_with.h"

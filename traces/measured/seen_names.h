@@ -47,8 +47,4 @@ class SeenNames {
   std::map<std::string, Group, std::less<>> groups_;  ///< by name with '#' for every number
 };
 
-/// Returns a rule for names like this one, as json: its kind by its words, and its numbers by the
-/// words before them.
-std::string suggest_rule(std::string_view name);
-
 }  // namespace bubblescope::traces

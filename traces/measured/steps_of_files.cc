@@ -14,7 +14,6 @@
 
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/counted_steps.h"
-#include "traces/measured/ops_in_order.h"
 #include "traces/measured/step_orders.h"
 
 namespace bubblescope::traces {

@@ -1,12 +1,15 @@
 // Finds timers in lines.
 #include "traces/measured/timer_fields.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstddef>
 
 #include "sim/ir/number.h"
+#include "traces/files/quote.h"
 #include "traces/measured/log_prefix.h"
 #include "traces/schedules/cell.h"
 
@@ -162,6 +165,22 @@ bool is_name_of_deepspeed(std::string_view name) {
 
 bool is_name_of_pipeline(std::string_view name) {
   return name.starts_with("pipe_") || name == "batch_input";
+}
+
+std::optional<double> parse_time(std::string_view text) {
+  constexpr double kMaxNumber = 1e11;  // three years
+  const auto number = parse_number<double>(strip(text));
+  if (!number || !(*number >= 0) || *number > kMaxNumber) return {};
+  return std::abs(*number);  // "-0" is a zero
+}
+
+std::string describe_no_time(std::string_view text, std::string_view unit) {
+  return fmt::format("{} is not a time in {}", quote(strip(text)), unit);
+}
+
+std::string_view first_word(std::string_view text) {
+  text = strip(text);
+  return text.substr(0, text.find_first_of(" |\t"));
 }
 
 }  // namespace bubblescope::traces

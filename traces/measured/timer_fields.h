@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace bubblescope::traces {
@@ -56,5 +57,14 @@ bool is_name_of_deepspeed(std::string_view name);
 
 /// Whether it is a timer of DeepSpeed's pipelines alone.
 bool is_name_of_pipeline(std::string_view name);
+
+/// A time that a log can have; nullopt for anything else.
+std::optional<double> parse_time(std::string_view text);
+
+/// Says that a text is none: "'nan' is not a time in milliseconds".
+std::string describe_no_time(std::string_view text, std::string_view unit = "milliseconds");
+
+/// Returns the text before the first space, or before the mark between two fields.
+std::string_view first_word(std::string_view text);
 
 }  // namespace bubblescope::traces

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <deque>
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/measured/log_prefix.h"
+#include "traces/measured/printed_timers.h"
 #include "traces/measured/timer_fields.h"
+#include "traces/measured/timer_report.h"
 #include "traces/measured/timer_run.h"
 #include "traces/schedules/cell.h"
 
@@ -43,24 +43,6 @@ constexpr std::array kElapsed{
     kPipeline,
 };
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-/// A time that a log can have; nullopt for anything else.
-std::optional<double> parse_time(std::string_view text) {
-  constexpr double kMaxNumber = 1e11;  // three years
-  const auto number = parse_number<double>(strip(text));
-  if (!number || !(*number >= 0) || *number > kMaxNumber) return {};
-  return std::abs(*number);  // "-0" is a zero
-}
-
-std::string describe_no_time(std::string_view text, std::string_view unit = "milliseconds") {
-  return fmt::format("{} is not a time in {}", quote(strip(text)), unit);
-}
-
-/// Returns the text before the first space, or before the mark between two fields.
-std::string_view first_word(std::string_view text) {
-  text = strip(text);
-  return text.substr(0, text.find_first_of(" |\t"));
-}
 
 class Reader {
  public:
@@ -157,39 +139,15 @@ class Reader {
     return *run;
   }
 
-  /// "fwd: 6567.66 | bwd: 17950.35"
   void take_printed(std::string_view head, std::string_view rest) {
     TimerRun& run = last_run_of(head);
-    const std::optional<std::int32_t> rank = find_printing_rank(head);
-    std::vector<ReportedTime> times;
-    bool is_deepspeed = rank.has_value();
-    bool is_megatron = false;
-    bool are_whole = false;
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('|'), rest.size());
-      const std::string_view field = rest.substr(0, end);
-      rest.remove_prefix(std::min(rest.size(), end + 1));
-      const std::size_t colon = field.find(':');
-      if (colon == field.npos) continue;
-      const std::string_view name = strip(field.substr(0, colon));
-      const std::string_view value = first_word(field.substr(colon + 1));
-      // The last field of a line that was cut may lack its value, or decimals that others have.
-      if (rest.empty() && (value.empty() || (are_whole && may_be_cut(value)))) continue;
-      are_whole = is_whole_time(value);
-      is_deepspeed = is_deepspeed || is_name_of_deepspeed(name);
-      is_megatron = is_megatron || name == "forward-compute" || name == "backward-compute";
-      run.is_pipeline = run.is_pipeline || is_name_of_pipeline(name);
-      const std::optional<double> time = parse_time(value);
-      if (!time) {
-        run.unread.push_back({line_, describe_no_time(value), false});
-        return;
-      }
-      times.push_back({std::string(name), rank, *time, *time});
-    }
-    for (const ReportedTime& time : times) add_time(run.of_printing_ranks[time.timer], time);
-    is_megatron = is_megatron || !is_deepspeed;
-    run.is_megatron = run.is_megatron || is_megatron;
-    run.is_deepspeed = run.is_deepspeed || !is_megatron;
+    const PrintedTimers printed = parse_printed_timers(head, rest);
+    run.is_pipeline = run.is_pipeline || printed.is_pipeline;
+    if (printed.unread) return run.unread.push_back({line_, *printed.unread, false});
+    for (const ReportedTime& time : printed.times)
+      add_time(run.of_printing_ranks[time.timer], time);
+    run.is_megatron = run.is_megatron || printed.is_megatron;
+    run.is_deepspeed = run.is_deepspeed || !printed.is_megatron;
   }
 
   /// Takes the timers of a line for the reports that are open. `known` is the run to which the line
@@ -199,28 +157,26 @@ class Reader {
     if (field) {
       TimerRun* const run = find_open(*field, TimerBlock::kRange, known);
       for (; run != nullptr && field; field = find_range_field(line)) {
-        take_range(*run, *field);
+        add_range(*run, *field, line_);
         line.remove_prefix(static_cast<std::size_t>(field->value.end() - line.begin()));
       }
     } else if ((field = find_rank_field(line))) {
       if (TimerRun* const run = find_open(*field, TimerBlock::kEveryRank, known))
-        take_rank(*run, *field);
+        add_rank(*run, *field, line_);
     } else if ((field = find_number_field(line))) {
       TimerRun* const run = find_open(*field, TimerBlock::kLargest, known);
-      if (run != nullptr && (field->has_dots || !run->is_interrupted)) take_largest(*run, *field);
+      if (run != nullptr && (field->has_dots || !run->is_interrupted))
+        add_largest(*run, *field, line_);
     } else if ((field = find_name_field(line))) {
       // A launcher names the writers of empty lines too.
       if (writers_.contains(std::string(field->name) + ":")) return;
-      if (TimerRun* const run = find_open(*field, TimerBlock::kEveryRank, known)) {
-        run->report.add_name(field->name);
-        run->timer = std::string(field->name);
-        run->last_rank = -1;
-      }
+      if (TimerRun* const run = find_open(*field, TimerBlock::kEveryRank, known))
+        begin_timer(*run, field->name);
     } else {
       open_->is_interrupted = true;
       if ((field = find_cut_field(line)))
         for (const TimerBlock block : {TimerBlock::kRange, TimerBlock::kLargest})
-          if (TimerRun* const run = find_open(*field, block, known)) leave_out_cut(*run, *field);
+          if (TimerRun* const run = find_open(*field, block, known)) add_cut(*run, *field, line_);
     }
   }
 
@@ -232,74 +188,6 @@ class Reader {
     const auto own = writers_.find(name);
     if (own != writers_.end() && own->second.back().block == block) return &own->second.back();
     return name.empty() && open_->block == block ? open_ : nullptr;
-  }
-
-  /// A timer whose value is lost garbles its report; one whose value is there is named.
-  void leave_out_cut(TimerRun& run, const TimerField& field) const {
-    run.report.is_garbled = true;
-    if (run.block == TimerBlock::kLargest && !field.value.empty() && field.value[0] != '(')
-      leave_out(run, describe_no_time(field.value));
-  }
-
-  void take_largest(TimerRun& run, const TimerField& field) {
-    const std::optional<double> time = read_time(run, field.value);
-    if (!time) return;
-    if (!is_whole_time(field.value)) run.report.is_garbled = true;
-    run.times.push_back({std::string(field.name), {}, {}, *time});
-    put(run, field, {{}, *time});
-  }
-
-  void take_range(TimerRun& run, const TimerField& field) {
-    const std::string_view text = field.value;
-    const std::size_t comma = text.find(',');
-    const bool is_pair = text.find(',', comma + 1) == text.npos;
-    const std::optional<double> least = parse_time(text.substr(1, comma - 1));
-    const std::optional<double> most = parse_time(text.substr(comma + 1, text.size() - comma - 2));
-    if (!is_pair || !least || !most)
-      return leave_out(run, fmt::format("{} is not a pair of times in milliseconds", quote(text)));
-    if (*least > *most)
-      return leave_out(run, fmt::format("{} has a minimum over its maximum", quote(text)));
-    run.times.push_back({std::string(field.name), {}, *least, *most});
-    put(run, field, {*least, *most});
-  }
-
-  void take_rank(TimerRun& run, const TimerField& field) {
-    const std::optional<double> time = read_time(run, field.value);
-    if (!time) return;
-    TimerReport& report = run.report;
-    // Ranks that begin anew belong to a timer whose name was lost.
-    if (run.timer.empty() || field.rank <= run.last_rank) {
-      report.is_garbled = true;
-      run.timer.clear();
-      return;
-    }
-    run.last_rank = field.rank;
-    run.times.push_back({run.timer, field.rank, {}, *time});
-    report.ranks.insert(field.rank);
-    if (!is_whole_time(field.value)) report.is_garbled = true;
-    std::optional<ReportedTimer>* const timer = report.find(run.timer);
-    if (timer == nullptr) return;
-    if (!*timer) *timer = ReportedTimer{};
-    if (!(*timer)->by_rank.emplace(field.rank, *time).second) report.is_garbled = true;
-  }
-
-  static void put(TimerRun& run, const TimerField& field, ReportedTimer values) {
-    run.report.add_name(field.name);
-    if (std::optional<ReportedTimer>* const timer = run.report.find(field.name))
-      *timer = std::move(values);
-  }
-
-  /// The time of a field; leaves out the report if it is none.
-  std::optional<double> read_time(TimerRun& run, std::string_view text) const {
-    const std::optional<double> time = parse_time(text);
-    if (!time) leave_out(run, describe_no_time(text));
-    return time;
-  }
-
-  /// Leaves out the report that is open; its first number that cannot be read is named.
-  void leave_out(TimerRun& run, const std::string& why) const {
-    if (!run.is_unread) run.unread.push_back({line_, why, false});
-    run.is_unread = true;
   }
 
   std::string file_;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "traces/text/fit_table.h"
 
 namespace bubblescope::traces {

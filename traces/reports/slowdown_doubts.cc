@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <string_view>
 #include <utility>
 
 #include "sim/ir/op.h"
@@ -42,10 +41,10 @@ KindSlowdown find_lowest(const SlowdownReport& slowdown) {
 
 /// ", 10.3 ms of it through the mean of B alone"
 std::string describe_lowest(const SlowdownReport& slowdown) {
-  constexpr double kMost = 0.5;  // of the difference
+  constexpr double kMinShare = 0.5;  // of the difference
   const KindSlowdown lowest = find_lowest(slowdown);
   const double share = (1 - lowest.slowdown) / (1 - slowdown.slowdown);
-  if (share < kMost) return ", through several kinds of op together";
+  if (share < kMinShare) return ", through several kinds of op together";
   const Nanos time = std::llround((1 - lowest.slowdown) * static_cast<double>(slowdown.fixed));
   return fmt::format(", {} through the {} of {} alone",
                      share < 1 ? format_time(time) + " of it" : "as it would",

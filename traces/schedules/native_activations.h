@@ -4,8 +4,6 @@
 //   "offload_targets":[1,null]             per rank: the rank it offloads to; null: the host
 #pragma once
 
-#include <string>
-
 #include "sim/ir/schedule.h"
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"

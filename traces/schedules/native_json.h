@@ -1,8 +1,6 @@
 // The schedule object of native files: a schedule file is one, and a timeline file contains one.
 #pragma once
 
-#include <string>
-
 #include "sim/ir/schedule.h"
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "sim/ir/number.h"

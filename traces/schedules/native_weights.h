@@ -4,8 +4,6 @@
 //   "weights":["0 0 0>1 1","0 0>1 1"]      per op: the version read, and the one written
 #pragma once
 
-#include <string>
-
 #include "sim/ir/schedule.h"
 #include "traces/json/json_node.h"
 #include "traces/json/json_writer.h"

@@ -10,7 +10,6 @@
 #include "sim/ir/after_edges.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
-#include "sim/ir/validate.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
 #include "traces/schedules/cell.h"

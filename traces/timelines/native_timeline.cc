@@ -10,7 +10,6 @@
 
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
-#include "sim/ir/validate.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
 #include "traces/files/trace_format.h"

@@ -30,6 +30,7 @@
 #include "traces/text/palette.h"
 #include "traces/text/wording.h"
 #include "traces/timelines/made_with.h"
+#include "traces/timelines/perfetto_arrows.h"
 #include "traces/timelines/perfetto_packets.h"
 #include "traces/timelines/step_details.h"
 #include "traces/timelines/trace_threads.h"
@@ -67,9 +68,15 @@ class PerfettoStep {
         palette_(step.record.schedule),
         bounds_(find_step_bounds(step.record.timeline)),
         shift_(std::max<Nanos>(0, -bounds_.start)),
-        critical_(program_.size(), false) {
+        critical_(program_.size(), false),
+        gaps_(is_conclusive(record_.report) ? find_idle_gaps(program_, record_.timeline)
+                                            : std::vector<IdleGap>()),
+        waits_(program_, gaps_),
+        flows_(program_, numbers.flow + 1) {
     for (const InstructionId id : record_.report.critical_path) critical_[id] = true;
   }
+  PerfettoStep(const PerfettoStep&) = delete;
+  PerfettoStep& operator=(const PerfettoStep&) = delete;
 
   void write(const std::string& command, bool alone) {
     write_step(command);
@@ -166,12 +173,6 @@ class PerfettoStep {
 
   /// Writes slices in order of time; those that end come before those that begin at the same time.
   void write_slices() {
-    consumer_ = find_consumers(program_);
-    produced_ = find_produced();
-    if (is_conclusive(record_.report)) gaps_ = find_idle_gaps(program_, record_.timeline);
-    first_gap_.assign(program_.size(), kNoGap);
-    for (std::size_t gap = gaps_.size(); gap-- > 0;)
-      if (gaps_[gap].before) first_gap_[*gaps_[gap].before] = gap;
     std::priority_queue<OpenSlice, std::vector<OpenSlice>, std::greater<>> open;
     const auto close_until = [&](Nanos time) {
       for (; !open.empty() && open.top().end <= time; open.pop())
@@ -192,8 +193,8 @@ class PerfettoStep {
     slice.name((waits ? "wait " : "") + to_string(instruction.op));
     slice.category(waits ? "wait" : style_of(instruction.op.kind).category);
     annotate_op(slice, shown.id);
-    annotate_wait(slice, shown.id);
-    write_flows(slice, shown.id);
+    waits_.annotate(slice, shown.id);
+    flows_.write(slice, shown.id);
     packets_.begin(slice);
   }
 
@@ -213,39 +214,6 @@ class PerfettoStep {
     if (is_message(instruction) && id < step_.message_bytes.size())
       slice.annotate("bytes", step_.message_bytes[id]);
   }
-
-  /// Annotates the slice with the cause and length of the wait before this op.
-  void annotate_wait(PerfettoSlice& slice, InstructionId id) {
-    for (std::size_t gap = first_gap_[id]; gap < gaps_.size() && gaps_[gap].before == id; ++gap)
-      slice.annotate(fmt::format("idle_{}_ns", name(gaps_[gap].cause)),
-                     gaps_[gap].end - gaps_[gap].start);
-  }
-
-  /// Pairs each op with the messages that carry its value, if these wait for the op and not for a
-  /// queue.
-  std::vector<std::pair<InstructionId, InstructionId>> find_produced() const {
-    std::vector<std::pair<InstructionId, InstructionId>> made;
-    for (InstructionId id = 0; id < program_.size(); ++id) {
-      if (consumer_[id] == kNoInstruction) continue;
-      for (const InstructionId dependency : program_.dependencies_of(id))
-        if (is_compute(program_.instructions[dependency].op.kind))
-          made.emplace_back(dependency, id);
-    }
-    std::sort(made.begin(), made.end());
-    return made;
-  }
-
-  /// A message's flow leads from its producer through the message to its consumer.
-  void write_flows(PerfettoSlice& slice, InstructionId id) {
-    if (consumer_[id] != kNoInstruction) slice.flow(flow_of(id));
-    auto made =
-        std::lower_bound(produced_.begin(), produced_.end(), std::pair(id, InstructionId{0}));
-    for (; made != produced_.end() && made->first == id; ++made) slice.flow(flow_of(made->second));
-    for (const InstructionId dependency : program_.dependencies_of(id))
-      if (consumer_[dependency] == id) slice.end_flow(flow_of(dependency));
-  }
-
-  std::uint64_t flow_of(InstructionId message) const { return numbers_.flow + message + 1; }
 
   void write_gaps() {
     for (const IdleGap& gap : gaps_) {
@@ -274,8 +242,6 @@ class PerfettoStep {
                      std::int64_t{bytes_of(point.held, point.rank, record_.report.memory)});
   }
 
-  static constexpr std::size_t kNoGap = static_cast<std::size_t>(-1);
-
   PerfettoPackets& packets_;
   const ShownStep& step_;
   const StepRecord& record_;
@@ -286,10 +252,9 @@ class PerfettoStep {
   Nanos shift_;
   std::vector<bool> critical_;
   TraceThreads threads_;
-  std::vector<InstructionId> consumer_;
-  std::vector<std::pair<InstructionId, InstructionId>> produced_;
   std::vector<IdleGap> gaps_;
-  std::vector<std::size_t> first_gap_;  ///< per instruction: the first of the gaps before it
+  WaitsBefore waits_;
+  MessageFlows flows_;
   std::vector<std::uint64_t> thread_tracks_;
   std::vector<std::uint64_t> idle_tracks_;  ///< [rank], as all that follow
   std::vector<std::uint64_t> chunk_tracks_;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <utility>
 
 #include "sim/ir/range.h"
 #include "traces/json/link_uses.h"

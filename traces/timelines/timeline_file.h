@@ -26,7 +26,6 @@
 #include <string>
 #include <string_view>
 
-#include "sim/ir/schedule.h"
 #include "sim/ir/timeline.h"
 #include "sim/ir/valid_schedule.h"
 #include "traces/files/job_summary.h"

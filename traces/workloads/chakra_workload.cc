@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/ir/plain_text.h"
 #include "traces/files/chakra_fields.h"
 #include "traces/files/protobuf_reader.h"
 #include "traces/files/quote.h"

@@ -22,7 +22,6 @@
 #include <utility>
 
 #include "sim/ir/number.h"
-#include "sim/ir/plain_text.h"
 #include "traces/files/file.h"
 #include "traces/files/quote.h"
 #include "traces/workloads/workload.h"

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "sim/ir/error.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "exec/gpu/host/gpu_matrix.h"
-#include "exec/gpu/host/layer_options.h"
 #include "exec/gpu/host/rank_stream.h"
 #include "exec/training/layers.h"
 

@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
-#include <utility>
 
 #include "exec/gpu/host/gpu_training.h"
 #include "exec/training/precision.h"

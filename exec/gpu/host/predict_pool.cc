@@ -1,5 +1,4 @@
 // Predicts the peak of every pool for a given Timeline.
-#include <algorithm>
 
 #include "exec/gpu/host/device_memory.h"
 #include "exec/gpu/host/memory_tracker.h"

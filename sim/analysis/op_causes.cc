@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -45,24 +45,22 @@ std::vector<double> find_drifted(const Drift& drift, const CauseEvidence& eviden
 }
 
 /// Whether the worker of long ops is as fast as usual in many ops of the same steps; else it is
-/// slow in whole steps (sim/analysis/slow_steps.h).
+/// slow in whole steps (sim/analysis/slow_steps.h), though not all of its ops are called long.
 bool are_some_microbatches(const CauseEvidence& evidence, const LongOps& long_ops) {
-  constexpr double kMaxLongOps = 0.75;
-  std::map<std::size_t, std::pair<double, double>> counts;  // by step: long ones, and all
+  constexpr double kMaxSlowOps = 0.75;
+  std::set<std::size_t> steps;
+  for (std::size_t at = 0; at < evidence.samples.size(); ++at)
+    if (long_ops.is_long[at] && worker_of(evidence.samples[at]) == *long_ops.worker)
+      steps.insert(evidence.samples[at].step);
+  double slow = 0;
+  double all = 0;
   for (std::size_t at = 0; at < evidence.samples.size(); ++at) {
-    if (worker_of(evidence.samples[at]) != *long_ops.worker) continue;
-    auto& [long_count, all] = counts[evidence.samples[at].step];
-    long_count += long_ops.is_long[at] ? 1 : 0;
+    const OpSample& sample = evidence.samples[at];
+    if (worker_of(sample) != *long_ops.worker || !steps.contains(sample.step)) continue;
+    slow += evidence.noise.excess[at] >= kLongOfMany ? 1 : 0;
     ++all;
   }
-  double long_count = 0;
-  double all = 0;
-  for (const auto& [_, of_step] : counts) {
-    if (of_step.first == 0) continue;
-    long_count += of_step.first;
-    all += of_step.second;
-  }
-  return long_count < kMaxLongOps * all;
+  return slow < kMaxSlowOps * all;
 }
 
 /// Whether these are the ops of a worker that is slow in whole steps, which is a cause of its own.

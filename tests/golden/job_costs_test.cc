@@ -167,59 +167,6 @@ TEST_F(JobCosts, AreCutForSchedulesWithMoreStages) {
         << schedule;
 }
 
-TEST_F(JobCosts, TriesAgreeWithSimulations) {
-  record(std::string("1f1b") + kCosts);
-  const Json report =
-      read_report("analyze " + path("run.json") +
-                  " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
-  const Json& tries = report["tries"];
-  ASSERT_EQ(tries.size(), 5u);
-  EXPECT_EQ(tries[0]["schedule"], "1f1b");
-  EXPECT_EQ(tries[0]["step_ns"], report["makespan_ns"]);
-  EXPECT_EQ(tries[0]["change"], 0);
-  EXPECT_NEAR(report["fit_error"].get<double>(), 0, 1e-9);
-  const Json zb_h1 = read_report(std::string("simulate zb-h1") + kCosts);
-  EXPECT_EQ(tries[1]["step_ns"], zb_h1["makespan_ns"]);
-  EXPECT_NEAR(tries[1]["change"].get<double>(),
-              zb_h1["makespan_ns"].get<double>() / report["makespan_ns"].get<double>() - 1, 1e-6);
-  EXPECT_EQ(tries[1]["memory_ratio"], 1);  // ZB-H1 holds what 1F1B holds
-  EXPECT_TRUE(tries[0]["measured"]);
-  // With 9 micro-batches more of the step is steady, so that each takes less of it.
-  EXPECT_FALSE(tries[1].contains("best"));
-  EXPECT_TRUE(tries[2]["best"]);
-  // Chimera runs half of the micro-batches in each direction, so it needs an even number.
-  EXPECT_TRUE(tries[4].contains("problem")) << tries[4];
-  EXPECT_EQ(run_command("check " + path("best.json")).status, 0);
-  const Json best = Json::parse(traces::read_file(path("best.json")));
-  EXPECT_EQ(best["shape"]["microbatches"], tries[2]["microbatches"]);
-}
-
-TEST_F(JobCosts, WithoutASplitNoHalvesAreInvented) {
-  record(std::string("1f1b") + kCosts);
-  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1");
-  EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
-}
-
-TEST_F(JobCosts, RefusedTriesNameFlags) {
-  record("1f1b --pp 3 -m 6");
-  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");
-  const std::string problem = report["tries"][1]["problem"];
-  EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
-}
-
-// ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
-TEST_F(JobCosts, TriesTrainIfTheMeasuredStepsDo) {
-  record("1f1b --pp 2 -m 4");
-  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe");
-  ASSERT_EQ(report["tries"].size(), 3u);
-  EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
-  EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
-  record("forward-only --pp 2 -m 4");
-  EXPECT_TRUE(
-      read_report("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
-          "step_ns"));
-}
-
 TEST_F(JobCosts, AreNotFittedToOpsThatTakeNoTime) {
   record("1f1b --pp 2 -m 2 --f 0 --b 0");
   EXPECT_EQ(read_report("analyze " + path("run.json"))["makespan_ns"], 0);
@@ -227,16 +174,6 @@ TEST_F(JobCosts, AreNotFittedToOpsThatTakeNoTime) {
   EXPECT_EQ(outcome.status, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("no op of the trace takes any time"), std::string::npos)
       << outcome.output;
-}
-
-TEST_F(JobCosts, TriesHaveEveryScheduleOnce) {
-  record(std::string("1f1b") + kCosts);
-  const Json report = read_report("analyze " + path("run.json") +
-                                  " --try 'zb-h1, 1f1b,ZB_H1,1F1B' -m 8,8 --split-b 0.5");
-  ASSERT_EQ(report["tries"].size(), 3u) << report["tries"];  // the measured one is the first
-  EXPECT_EQ(report["tries"][1]["schedule"], "zb-h1");
-  EXPECT_EQ(report["tries"][2]["schedule"], "1f1b");
-  EXPECT_EQ(run_command("analyze " + path("run.json") + " --try ,").status, 2);
 }
 
 TEST_F(JobCosts, GatesKnowTheNumbersOfTraces) {

@@ -2,15 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "tests/support/command.h"
+#include "tests/support/rank_profile.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/files/file.h"
 
 namespace bubblescope::tests {
 namespace {
+
+using Json = nlohmann::json;
 
 /// rank0.json and rank1.json hold one forward and one backward each.
 class TraceFolders : public TemporaryFolder {
@@ -72,35 +76,72 @@ TEST_F(TraceFolders, WithoutTracesAreDescribedByWhatTheyHold) {
   EXPECT_NE(outcome.output.find("Nsight Systems"), std::string::npos) << outcome.output;
 }
 
-TEST_F(TraceFolders, WithoutTracesNameTheFoldersThatHoldThem) {
-  const std::string jobs = path("jobs");
-  for (const char* job : {"iteration_20", "iteration_3", "notes"}) {
-    std::filesystem::create_directories(jobs + "/" + job);
-    const bool is_job = std::string(job) != "notes";
-    traces::write_file(jobs + "/" + job + (is_job ? "/rank0.json" : "/README"),
-                       trace("0F0", 0, 10, "0B0", 40));
-  }
-  const CommandOutcome outcome = run_with_messages("analyze " + jobs);
-  EXPECT_EQ(outcome.status, 2) << outcome.output;
-  EXPECT_NE(outcome.output.find("there are files like traces in " + jobs + "/iteration_3, " + jobs +
-                                "/iteration_20: give one of them"),
-            std::string::npos)
-      << outcome.output;
+/// One step of a rank, as PyTorch's profiler records it: 60 us from the first op to the last.
+std::string profile_of(int rank, int step) {
+  const int start = 1000 * step;
+  RankProfile profile(rank);
+  profile.process(10 + rank).annotation("ProfilerStep#" + std::to_string(step), start, 200);
+  const int forward = start + 10 * rank;
+  const int backward = start + 40 - 20 * rank;
+  const std::string stage = std::to_string(rank);
+  return profile.annotation("PP:" + stage + "F0", forward, 10)
+      .call("aten::mm", forward, 10)
+      .annotation("PP:" + stage + "B0", backward, 20)
+      .gradient(backward, 20)
+      .text();
 }
 
-// A folder for every rank holds parts of one job.
-TEST_F(TraceFolders, OfRanksAreGivenTogether) {
-  const std::string job = path("job");
-  for (const char* rank : {"rank_0", "rank_1"}) {
-    std::filesystem::create_directories(job + "/" + rank);
-    traces::write_file(job + "/" + rank + "/trace.json", trace("0F0", 0, 10, "0B0", 40));
+// As torchtitan writes them: a folder for every profiled iteration, beside checkpoints and logs.
+TEST_F(TraceFolders, OfIterationsOfOneJobAreReadTogether) {
+  const std::string root = path("outputs");
+  for (const int step : {20, 3}) {
+    const std::string inner = root + "/profile_traces/iteration_" + std::to_string(step);
+    std::filesystem::create_directories(inner);
+    for (const int rank : {0, 1})
+      traces::write_file(inner + "/rank" + std::to_string(rank) + "_trace.json",
+                         profile_of(rank, step));
   }
-  const CommandOutcome outcome = run_with_messages("analyze " + job);
-  EXPECT_EQ(outcome.status, 2) << outcome.output;
-  EXPECT_NE(outcome.output.find("there are files like traces in " + job + "/rank_0, " + job +
-                                "/rank_1: give all: " + job + "/*/*"),
+  std::filesystem::create_directories(root + "/checkpoint/step-20");
+  traces::write_file(root + "/checkpoint/step-20/model.index.json", R"({"weight_map":{}})");
+  traces::write_file(root + "/config.json", R"({"pp":2})");
+  const Json report = read_report("analyze " + root);
+  EXPECT_EQ(report["makespan_ns"], 60'000);
+  EXPECT_EQ(report["iterations"], 2);
+  EXPECT_NE(report["notes"].dump().find(root + " itself holds no trace; read were those in " +
+                                        root + "/profile_traces/iteration_3, " + root +
+                                        "/profile_traces/iteration_20"),
             std::string::npos)
-      << outcome.output;
+      << report["notes"];
+
+  traces::write_file(root + "/rank0.json", R"([{"ph":)");
+  const CommandOutcome outcome = run_with_messages("analyze " + root);
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_NE(outcome.output.find("rank0.json:1:"), std::string::npos) << outcome.output;
+}
+
+TEST_F(TraceFolders, AreReadWhereTheyAreTheOnlyOnes) {
+  const std::string root = path("only");
+  std::filesystem::create_directories(root + "/a/b");
+  std::filesystem::rename(path("rank0.json"), root + "/a/b/rank0.json");
+  std::filesystem::rename(path("rank1.json"), root + "/a/b/rank1.json");
+  const Json report = read_report("analyze " + root + "/");
+  EXPECT_EQ(report["makespan_ns"], 60'000);
+  EXPECT_NE(report["notes"].dump().find("read were those in " + root + "/a/b"), std::string::npos)
+      << report["notes"];
+}
+
+// A folder for every rank holds a part of one job.
+TEST_F(TraceFolders, OfRanksAreReadTogether) {
+  for (const char* inner : {"", "/out"}) {
+    const std::string job = path("job") + (*inner == '\0' ? "0" : "1");
+    for (const auto& [rank, op] : {std::pair{"rank_0", "0"}, std::pair{"rank_1", "1"}}) {
+      const std::string folder = job + "/" + rank + inner;
+      std::filesystem::create_directories(folder);
+      traces::write_file(folder + "/trace.json", *op == '0' ? trace("0F0", 0, 10, "0B0", 40)
+                                                            : trace("1F0", 10, 10, "1B0", 20));
+    }
+    EXPECT_EQ(read_report("analyze " + job)["makespan_ns"], 60'000);
+  }
 }
 
 // Ascend's profiler writes the trace of a process into a folder within that of the process, beside
@@ -123,22 +164,6 @@ TEST_F(TraceFolders, OfAscendProcessesAreGivenTogether) {
       << outcome.output;
 }
 
-// One folder of a run within the folder, or one in the folder of each rank.
-TEST_F(TraceFolders, OfRanksThatLieDeeperAreGivenTogether) {
-  const auto advice_of = [&](const std::string& name, const std::string& first,
-                             const std::string& second) {
-    for (const std::string& rank : {first, second}) {
-      std::filesystem::create_directories(path(name) + rank);
-      traces::write_file(path(name) + rank + "/trace.json", trace("0F0", 0, 10, "0B0", 40));
-    }
-    return run_with_messages("analyze " + path(name)).output;
-  };
-  const std::string one_run = advice_of("run", "/today/rank_0", "/today/rank_1");
-  EXPECT_NE(one_run.find("give all: " + path("run") + "/today/*/*"), std::string::npos) << one_run;
-  const std::string one_each = advice_of("each", "/rank_0/out", "/rank_1/out");
-  EXPECT_NE(one_each.find("give all: " + path("each") + "/*/*/*"), std::string::npos) << one_each;
-}
-
 // Folders of two runs hold parts of two jobs, whether ranks repeat or names differ.
 TEST_F(TraceFolders, OfSeveralRunsAreNotGivenTogether) {
   for (const auto& [first, second] :
@@ -150,8 +175,8 @@ TEST_F(TraceFolders, OfSeveralRunsAreNotGivenTogether) {
     }
     const CommandOutcome outcome = run_with_messages("analyze " + jobs);
     EXPECT_EQ(outcome.status, 2) << outcome.output;
-    EXPECT_NE(outcome.output.find("there are files like traces in " + jobs + "/" + first + ", " +
-                                  jobs + "/" + second + ": give those of one run"),
+    EXPECT_NE(outcome.output.find("there are traces in " + jobs + "/" + first + ", " + jobs + "/" +
+                                  second + ": give those of one run"),
               std::string::npos)
         << outcome.output;
   }
@@ -192,6 +217,25 @@ TEST_F(TraceFolders, RefuseWhatIsNamedLikeATraceButIsNone) {
     EXPECT_EQ(outcome.status, 2) << outcome.output;
     EXPECT_NE(outcome.output.find("rank2.json"), std::string::npos) << outcome.output;
   }
+}
+
+// A profiler with a schedule that repeats writes such a file where the training ends.
+TEST_F(TraceFolders, LeaveOutRecordingsInWhichNothingRan) {
+  write("rank2.json",
+        R"x({"schemaVersion":1,"traceEvents":[{"ph":"X","cat":"user_annotation","pid":9,"tid":1,)x"
+        R"x("name":"ProfilerStep#4","ts":100,"dur":5},)x"
+        R"x({"ph":"X","cat":"Trace","pid":"Spans","tid":"PyTorch Profiler","ts":100,"dur":5,)x"
+        R"x("name":"PyTorch Profiler (0)"}]})x");
+  CommandOutcome outcome = analyze();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(outcome.output.starts_with("left out of ")) << outcome.output;
+  outcome = run_with_messages("analyze " + path("rank0.json") + " " + path("rank1.json") + " " +
+                              path("rank2.json"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("rank2.json: nothing ran in this recording"), std::string::npos)
+      << outcome.output;
+  outcome = run_with_messages("analyze " + path("rank2.json"));
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
 }
 
 TEST_F(TraceFolders, OpsThatTakeNoTimeAreAStepWithoutTime) {

@@ -77,8 +77,8 @@ TEST(OwnTraces, TheCsvHasTheTimes) {
   EXPECT_EQ(report_of(again), report_of(step));
 }
 
-// Without its backwards a step of gpipe looks like one of forwards alone. The number of rows that
-// follow shows that they are missing, wherever the file was cut but in its last line's end.
+// Without its backwards a step of gpipe looks like one of forwards alone. The number of rows shows
+// that they are missing, wherever the file was cut but in its last line's end.
 TEST(OwnTraces, ACutCsvIsRefused) {
   for (const char* name : {"1f1b", "gpipe"}) {
     const std::string whole =
@@ -88,6 +88,19 @@ TEST(OwnTraces, ACutCsvIsRefused) {
                                                               << whole.substr(0, length);
     EXPECT_NO_THROW(read_back(whole.substr(0, whole.size() - 1)));
   }
+}
+
+// The forwards that are left are a whole step of fewer micro-batches.
+TEST(OwnTraces, ACsvThatIsCutAtItsFrontIsRefused) {
+  const std::string whole =
+      write_as("timeline", record_step("forward-only", {.ranks = 1, .microbatches = 4}));
+  const std::string header = whole.substr(0, whole.find('\n') + 1);
+  std::size_t row = header.size();
+  for (int lost = 1; lost < 4; ++lost) {
+    row = whole.find('\n', row) + 1;
+    EXPECT_THROW(read_back(header + whole.substr(row)), Error) << lost;
+  }
+  EXPECT_NO_THROW(read_back(whole));
 }
 
 TEST(OwnTraces, ACsvWithoutARowOrWithOneTwiceIsRefused) {

@@ -24,12 +24,16 @@ struct TimedOp {
   int duration = 10;
 };
 
-std::string refusal_of(const std::vector<TimedOp>& ops, const std::string& further = "") {
+traces::AssembledSteps assemble(const std::vector<TimedOp>& ops, const std::string& further = "") {
   Events events;
   for (const TimedOp& op : ops)
     events.slice(op.name, 0, 0, 1'000 * op.start, 1'000 * op.duration,
                  R"("step":0,"microbatch":)" + std::to_string(op.microbatch) + further);
-  return error_of([&] { traces::assemble_steps(traces::parse_trace({"t.json", events.list()})); });
+  return traces::assemble_steps(traces::parse_trace({"t.json", events.list()}));
+}
+
+std::string refusal_of(const std::vector<TimedOp>& ops, const std::string& further = "") {
+  return error_of([&] { assemble(ops, further); });
 }
 
 void expect_part(const std::string& said, const std::string& part) {
@@ -60,16 +64,18 @@ TEST(RepeatedOps, OfAnEvaluationAreNotOfChunks) {
               "several runs of the pipeline");
 }
 
-TEST(RepeatedOps, AfterABackwardAreOfSeveralRuns) {
-  expect_part(refusal_of({{"forward", 0, 0},
-                          {"forward", 1, 10},
-                          {"backward", 0, 20},
-                          {"backward", 1, 30},
-                          {"forward", 0, 40},
-                          {"forward", 1, 50},
-                          {"backward", 0, 60},
-                          {"backward", 1, 70}}),
-              "several runs of the pipeline");
+// Gradients are accumulated over two runs of two micro-batches each.
+TEST(RepeatedOps, AfterTheBackwardsAreOfTheNextRun) {
+  const traces::AssembledSteps read = assemble({{"forward", 0, 0},
+                                                {"forward", 1, 10},
+                                                {"backward", 0, 20},
+                                                {"backward", 1, 30},
+                                                {"forward", 0, 40},
+                                                {"forward", 1, 50},
+                                                {"backward", 0, 60},
+                                                {"backward", 1, 70}});
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(read.steps[0].schedule->shape.microbatches, 4);
 }
 
 TEST(RepeatedOps, BeforeTheirBackwardsAreRecomputation) {

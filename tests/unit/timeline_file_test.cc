@@ -117,10 +117,10 @@ TEST(TimelineFile, SurvivesDamage) {
 // 0.1 ms of latency: rank 1 starts at 1.1 ms. Both forwards and the message are the longest chain.
 TEST(TimelineCsv, HasOneRowPerInstruction) {
   EXPECT_EQ(write_as("timeline", time(traces::parse_schedule_text("0F0 | 1F0"))),
-            "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rows_left\n"
-            "0,compute,0F0,F,0,0,0,1000000,0,1,1\n"
-            "0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1,0\n"
-            "1,compute,1F0,F,1,0,1100000,2100000,0,1,0\n");
+            "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rank_rows\n"
+            "0,compute,0F0,F,0,0,0,1000000,0,1,2\n"
+            "0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1,2\n"
+            "1,compute,1F0,F,1,0,1100000,2100000,0,1,1\n");
 }
 
 }  // namespace

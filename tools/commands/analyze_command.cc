@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/ir/error.h"
+#include "sim/ir/registry.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/command_line.h"
 #include "tools/commands/analyze_job.h"
@@ -174,6 +175,19 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
                 findings);
 }
 
+/// Replaces "all" in a list by the schedules that it stands for.
+TryOptions list_tries(const std::string& text, TryOptions tries) {
+  std::vector<std::string> names;
+  for (const std::string& name : list_schedules(text)) {
+    const bool is_all = normalize_name(name) == "all";
+    const std::vector<std::string> meant = is_all ? list_all_tries() : std::vector{name};
+    names.insert(names.end(), meant.begin(), meant.end());
+    tries.of_all = tries.of_all || is_all;
+  }
+  tries.schedules = without_repeats(std::move(names));
+  return tries;
+}
+
 void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
   app.add_option("--costs-out", options.costs_out,
                  "fit costs and noise to the steps and write them as a --costs file")
@@ -188,16 +202,19 @@ void add_job_options(CommandFlags& app, AnalyzeOptions& options) {
        "FRACTION"},
       [&](const std::string& text) { options.job.split_backward = parse_fraction(text, 1); });
   TryOptions& tries = options.job.tries;
-  add_parsed(
-      app,
-      {"--try", "predict this job with other schedules, or with 'all'; 'search' looks for one",
-       "SCHEDULE[,...]"},
-      [&](const std::string& text) {
-        tries.schedules = list_schedules_or_all(text);
-        if (tries.schedules.empty()) throw Error("needs schedules, such as zb-h1,interleaved");
-      });
+  add_parsed(app,
+             {"--try", "predict this job with other schedules, or 'all'; 'search' looks for one",
+              "SCHEDULE[,...]"},
+             [&](const std::string& text) {
+               tries = list_tries(text, std::move(tries));
+               if (tries.schedules.empty())
+                 throw Error("needs schedules, such as zb-h1,interleaved");
+             });
   add_parsed(app, {"-m,--microbatches", "micro-batches for --try, of the measured size", "N[,...]"},
              [&](const std::string& text) { tries.microbatches = parse_numbers(text); });
+  add_parsed(app,
+             {"--vpp", "chunks per rank for --try, where a schedule leaves them open", "N[,...]"},
+             [&](const std::string& text) { tries.chunks = parse_numbers(text); });
   app.add_option("--try-out", options.try_out, "write the best schedule of --try")
       ->type_name("FILE");
   app.add_flag("--each", options.each, "every TRACE is a job of its own: one row of csv for each");
@@ -207,6 +224,8 @@ void expect_consistent(const AnalyzeOptions& options) {
   const TryOptions& tries = options.job.tries;
   if (tries.schedules.empty() && !tries.microbatches.empty())
     throw Error("-m goes with --try, which names the schedules");
+  if (tries.schedules.empty() && !tries.chunks.empty())
+    throw Error("--vpp goes with --try, which names the schedules");
   if (tries.schedules.empty() && options.try_out)
     throw Error("--try-out goes with --try, which names the schedules");
   if (options.try_out && !options.try_out->ends_with(".json") &&

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string_view>
 #include <system_error>
@@ -13,11 +12,10 @@
 #include <variant>
 
 #include "sim/ir/error.h"
-#include "tools/commands/trace_paths.h"
+#include "tools/commands/trace_folders.h"
 #include "tools/flags/output_format.h"
 #include "tools/print.h"
 #include "traces/files/file.h"
-#include "traces/files/gzip.h"
 #include "traces/files/quote.h"
 
 namespace bubblescope::tools {
@@ -29,16 +27,6 @@ struct LogFile {
   std::string path;
   std::vector<traces::TimerLog> logs;
 };
-
-/// Returns the first bytes of a file, unpacked.
-std::string read_begin(const std::string& path) {
-  constexpr std::size_t kBegin = 4096;
-  std::string begin(kBegin, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(file.gcount()));
-  return traces::is_gzip(begin) ? traces::gunzip_begin(begin) : begin;
-}
 
 /// The text of a file, or a view of a stream's.
 using Text = std::variant<std::string, std::string_view>;

@@ -16,6 +16,8 @@ namespace bubblescope::tools {
 struct TryOptions {
   std::vector<std::string> schedules;      ///< names; "search" searches for one
   std::vector<std::int32_t> microbatches;  ///< empty: as measured
+  std::vector<std::int32_t> chunks = {};   ///< per rank, where a schedule leaves them open
+  bool of_all = false;  ///< nobody asked for these schedules by name: only those that can be run
 };
 
 /// A row for every schedule and number of micro-batches, and the schedules themselves.
@@ -24,10 +26,14 @@ struct TriedSchedules {
   std::optional<ValidSchedule> best;  ///< the one with the shortest time per micro-batch
 };
 
+/// The schedules that train and update once per step, without those that split the output layer.
+std::vector<std::string> list_all_tries();
+
 /// Predicts all of them with the same costs and the same noise. Micro-batches keep their size, and
 /// every schedule does what the measured one does besides its forwards and backwards: it gathers
-/// parameters, recomputes, reduces and updates, as `lower` says. Throws Error for an unknown
-/// schedule.
+/// parameters, recomputes, reduces and updates, as `lower` says. Rows
+/// of all schedules begin with the best, and notes name those that cannot be run. Throws Error for
+/// an unknown schedule, and for chunks that none takes.
 TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& lower,
                              const CostTable& costs, const TryOptions& options);
 

@@ -11,4 +11,11 @@ class NoPipeline : public Error {
   using Error::Error;
 };
 
+/// ... for a recording in which nothing ran, as a profiler writes that is stopped when a step has
+/// just begun. Beside other recordings it tells nothing, whatever its name.
+class EmptyRecording : public NoPipeline {
+ public:
+  using NoPipeline::NoPipeline;
+};
+
 }  // namespace bubblescope::traces

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "traces/measured/accumulated_runs.h"
 #include "traces/measured/build_step.h"
 #include "traces/measured/complete_ops.h"
 #include "traces/measured/empty_ops.h"
@@ -120,6 +121,7 @@ PlacedOps place_ops(ObservedTrace trace) {
                 ": there are messages, but no compute op such as 0F0 on any rank");
   if (const std::size_t evaluations = remove_evaluations(steps); evaluations > 0)
     trace.remarks.notes.push_back(describe_evaluations(evaluations));
+  number_accumulated_runs(steps);
   PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
   placed.has_open_chunks = ranked.has_open_chunks;
   return placed;

@@ -127,7 +127,11 @@ StepOps number_microbatches(StepOps ops) {
   for (ObservedOp& observed : ops.computes)
     observed.op.microbatch = number_of.at(observed.op.microbatch);
   for (ObservedOp& message : ops.messages) {
-    if (!message.is_arrival) continue;
+    if (!message.is_arrival) {
+      const auto number = number_of.find(message.op.microbatch);
+      if (message.numbered && number != number_of.end()) message.op.microbatch = number->second;
+      continue;
+    }
     const bool forward = message.op.kind == OpKind::kRecvForward;
     const auto op = of_op.find({message.op.stage, forward, message.op.microbatch});
     if (op == of_op.end()) continue;

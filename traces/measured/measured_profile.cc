@@ -65,6 +65,37 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
   return remarks;
 }
 
+/// Whether annotations name forwards alone, of a rank that evaluates gradient functions and posts
+/// messages: they are those of its modules, as `forward_step` may be.
+bool name_forwards_alone(const std::vector<NamedSlice>& slices, const ChromeEvents& events) {
+  const auto has = [&](Activity activity) {
+    return std::any_of(
+        events.profiled.begin(), events.profiled.end(),
+        [activity](const ProfiledEvent& event) { return event.activity == activity; });
+  };
+  return !slices.empty() &&
+         std::all_of(slices.begin(), slices.end(),
+                     [](const NamedSlice& named) {
+                       return named.op && named.op->op.kind == OpKind::kForward &&
+                              !named.op->has_stage;
+                     }) &&
+         has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive));
+}
+
+/// Returns the ops that annotations name or, where these name none or only forwards, those that
+/// follow from messages.
+ProfileOps find_ops(const ProfiledRank& profile, const std::vector<NamedSlice>& slices) {
+  if (slices.empty()) return find_unannotated_ops(profile);
+  if (!name_forwards_alone(slices, profile.events)) return find_annotated_ops(profile, slices);
+  ProfileOps found = find_unannotated_ops(profile);
+  if (found.ops.empty()) return find_annotated_ops(profile, slices);
+  found.remarks.notes.push_back(
+      fmt::format("{}: its annotations name forwards alone, such as '{}': they are of modules, and "
+                  "no ops",
+                  profile.file, slices.front().slice.name));
+  return found;
+}
+
 /// Returns the trace of the rank, with messages and activities besides its ops.
 ObservedTrace trace_ops(ProfileOps found, const ProfiledRank& profile) {
   if (found.ops.empty()) refuse_profile(profile.events, profile.activity, profile.file);
@@ -100,10 +131,8 @@ ObservedTrace read_profile(ChromeEvents events, const std::string& file, NameMat
                                StepMarks(events),
                                ProfileActivity(events),
                                find_message_kernels(events)};
-    const std::vector<NamedSlice> slices =
-        choose_slices(std::move(named.slices), profile.activity.has_kernels());
     trace = trace_ops(
-        slices.empty() ? find_unannotated_ops(profile) : find_annotated_ops(profile, slices),
+        find_ops(profile, choose_slices(std::move(named.slices), profile.activity.has_kernels())),
         profile);
   }
   trace.source = {.name = "kineto", .may_begin_apart = true};

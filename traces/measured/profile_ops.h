@@ -44,8 +44,8 @@ struct ProfileOps {
 /// marks. Throws Error where they leave steps, micro-batches or the times of a pair open.
 ProfileOps find_annotated_ops(const ProfiledRank& profile, const std::vector<NamedSlice>& slices);
 
-/// Returns the ops of the steps that the profile marks; none if it does not state its rank. Throws
-/// Error where they leave micro-batches open.
+/// Returns the ops of the steps that the profile marks or, if it marks none, of all without a step;
+/// none if it does not state its rank. Throws Error where they leave micro-batches open.
 ProfileOps find_unannotated_ops(const ProfiledRank& profile);
 
 /// The op at the time of the kernels that the host launched within `launched`; nullopt if there are

@@ -29,6 +29,20 @@ std::string suggest_rules(const SeenNames& names) {
   return text;
 }
 
+/// Whether nothing but the beginning of steps was recorded, besides what the profiler says of
+/// itself.
+bool holds_marks_alone(const ChromeEvents& events) {
+  const auto marks =
+      std::count_if(events.profiled.begin(), events.profiled.end(),
+                    [](const ProfiledEvent& event) { return event.activity == Activity::kStep; });
+  const auto is_mark = [marks](const auto& of_category) {
+    const auto& [category, count] = of_category;
+    return category == "Trace" || (category == "user_annotation" && count == marks);
+  };
+  return marks > 0 && std::ssize(events.profiled) == marks &&
+         std::all_of(events.left_out.begin(), events.left_out.end(), is_mark);
+}
+
 }  // namespace
 
 void refuse_unnumbered(const std::string& file, const std::string& op) {
@@ -48,27 +62,29 @@ void refuse_profile(const ChromeEvents& events, const ProfileActivity& activity,
     return std::any_of(events.profiled.begin(), events.profiled.end(),
                        [kind](const ProfiledEvent& event) { return event.activity == kind; });
   };
+  if (holds_marks_alone(events))
+    throw EmptyRecording(file +
+                         ": nothing ran in this recording of PyTorch's profiler; it was stopped "
+                         "when a step had just begun. If it has replaced an earlier recording of "
+                         "that name, give torch.profiler.schedule() repeat=1");
   const bool is_of_pipeline =
       has(Activity::kAutograd) && (has(Activity::kSend) || has(Activity::kReceive));
-  if (is_of_pipeline && has(Activity::kStep) && !events.distributed_rank)
+  if (is_of_pipeline && !events.distributed_rank)
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op, so that its forwards and backwards are "
         "those between its messages. It has no distributedInfo, so the rank is unknown. PyTorch "
         "writes it only in newer releases, and only if init_process_group() ran before the "
-        "profiler started; record again, or annotate the ops ('PP:0F3', by record_function)",
-        file));
+        "profiler started; record again, or annotate the ops: {}",
+        file, kNameOps));
   if (is_of_pipeline && !has(Activity::kStep))
     throw NoPipeline(fmt::format(
         "{}: this trace of PyTorch's profiler names no op and marks no step (ProfilerStep#N), so "
         "that its forwards, backwards and messages cannot be divided into steps{}; {}, and where "
-        "ranks have several stages, name the ops ('PP:0F3', by record_function, or by "
-        "tools/hooks/bubblescope_hooks.py)",
-        file, suggest_rules(events.names), kMarkSteps));
+        "ranks have several stages, annotate the ops: {}",
+        file, suggest_rules(events.names), kMarkSteps, kNameOps));
   throw NoPipeline(fmt::format(
-      "{}: there is no pipeline op in this trace of PyTorch's profiler{}; name each op in its "
-      "trace, as PyTorch's pipelining does ('PP:0F3', by record_function or an NVTX range), or "
-      "give args.op{}",
-      file, others.empty() ? "" : " (it has " + others + ")", events.names.describe()));
+      "{}: there is no pipeline op in this trace of PyTorch's profiler{}; annotate the ops: {}{}",
+      file, others.empty() ? "" : " (it has " + others + ")", kNameOps, events.names.describe()));
 }
 
 }  // namespace bubblescope::traces

@@ -8,6 +8,11 @@
 
 namespace bubblescope::traces {
 
+/// A run whose profile leaves its ops open needs this; the text follows "annotate the ops: ".
+inline constexpr const char* kNameOps =
+    "annotate_pytorch() in tools/hooks/bubblescope_hooks.py names those of "
+    "torch.distributed.pipelining, its op() or record_function('PP:0F3') any other's";
+
 /// Refuses ops without micro-batch and step, because they are ambiguous: the n-th op of a rank may
 /// be micro-batch n of one step, or one micro-batch of step n.
 [[noreturn]] void refuse_unnumbered(const std::string& file, const std::string& op);

@@ -99,7 +99,7 @@ const char* explain_repetition(const RankOps& lane, std::size_t first, std::size
   if (seem_to_be_chunks(lane, first, second))
     return "it runs again before its backward, as on a rank that runs several stages, and nothing "
            "states which of them an op is of; state the chunk of every op (args.model_chunk), or "
-           "its stage (args.stage)";
+           "its stage (args.stage), as tools/hooks/bubblescope_hooks.py does for PyTorch";
   return "the step has several runs of the pipeline, as accumulated gradients or an evaluation "
          "have, and its report would be of neither; mark each as a step of its own "
          "(profiler.step() after each)";

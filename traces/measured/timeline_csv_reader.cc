@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kHeader = "rank,lane,op,kind,stage,microbatch,start_ns,end_ns";
 constexpr std::size_t kColumns = 8;
-constexpr std::string_view kRowsLeft = "rows_left";  ///< later versions write it
+constexpr std::string_view kRankRows = "rank_rows";  ///< later versions write it
 constexpr std::int64_t kMaxRank = 65'535;
 
 /// A line being read, with its position.
@@ -67,31 +67,31 @@ Row read_row(std::string_view line, const std::vector<std::string_view>& header,
   return row;
 }
 
-/// Finds rows that a file lacks, by the number of those of the same rank that follow each. Files of
+/// Finds rows that a file lacks, by the number of rows of their rank that each states. Files of
 /// earlier versions do not have it.
-class RowsLeft {
+class RankRows {
  public:
-  explicit RowsLeft(const std::vector<std::string_view>& header) {
-    const auto found = std::find(header.begin(), header.end(), kRowsLeft);
+  explicit RankRows(const std::vector<std::string_view>& header) {
+    const auto found = std::find(header.begin(), header.end(), kRankRows);
     if (found != header.end()) column_ = static_cast<std::size_t>(found - header.begin());
   }
 
   void add(const Row& row, std::int32_t rank) {
-    if (column_) left_[rank].push_back(row.number(*column_, 0, kMaxNanos));
+    if (!column_) return;
+    Counted& counted = ranks_[rank];
+    const std::int64_t stated = row.number(*column_, 1, kMaxNanos);
+    if (++counted.seen == 1) counted.stated = stated;
+    if (stated != counted.stated) row.refuse(*column_, "differs from the rank's rows before it");
   }
 
   /// Throws Error if rows of a rank are missing, or are there twice.
-  void expect_all(const std::string& file) {
-    for (auto& [rank, left] : left_) {
-      std::sort(left.begin(), left.end());
-      const std::int64_t rows = left.back() + 1;
-      for (std::int64_t at = 0; at < std::max<std::int64_t>(rows, std::ssize(left)); ++at)
-        if (at >= std::ssize(left) || left[static_cast<std::size_t>(at)] != at)
-          throw Error(fmt::format(
-              "{}: has {} rows of rank {}, which had {}: the file was cut, or lines of it are "
-              "missing or were repeated; write it again with `timeline`",
-              file, left.size(), rank, rows));
-    }
+  void expect_all(const std::string& file) const {
+    for (const auto& [rank, rows] : ranks_)
+      if (rows.seen != rows.stated)
+        throw Error(fmt::format(
+            "{}: has {} rows of rank {}, which had {}: the file was cut, or lines of it are "
+            "missing or were repeated; write it again with `timeline`",
+            file, rows.seen, rank, rows.stated));
   }
 
   /// Says that the last line has no end, where nothing else shows whether rows are missing.
@@ -104,8 +104,12 @@ class RowsLeft {
   }
 
  private:
+  struct Counted {
+    std::int64_t seen = 0;
+    std::int64_t stated = 0;
+  };
   std::optional<std::size_t> column_;
-  std::map<std::int32_t, std::vector<std::int64_t>> left_;  ///< by rank
+  std::map<std::int32_t, Counted> ranks_;
 };
 
 /// Whether a row is an op or a message; posts and waits, which are in communication queues, are
@@ -153,14 +157,14 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
   std::map<std::int32_t, std::int32_t> recorder_of_rank;
   std::string_view rest = input.text;
   const std::vector<std::string_view> header = split(strip(rest.substr(0, rest.find('\n'))));
-  RowsLeft rows_left(header);
+  RankRows rank_rows(header);
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (line == 1 || strip(text).empty()) continue;
     const Row row = read_row(strip(text), header, input.path, line);
     const auto rank = static_cast<std::int32_t>(row.number(0, 0, kMaxRank));
-    rows_left.add(row, rank);
+    rank_rows.add(row, rank);
     if (is_beside_ops(row)) {
       left_out.insert(row.cells[3]);
       continue;
@@ -178,8 +182,8 @@ ObservedTrace read_timeline_csv(const TraceInput& input) {
     observed.end = row.number(7, observed.start, kMaxNanos);
     if (shows_work(row, observed.op)) trace.ops.push_back(observed);
   }
-  rows_left.expect_all(input.path);
-  if (std::optional<std::string> doubt = rows_left.describe_end(input.text, input.path))
+  rank_rows.expect_all(input.path);
+  if (std::optional<std::string> doubt = rank_rows.describe_end(input.text, input.path))
     trace.remarks.doubts.push_back(*std::move(doubt));
   if (trace.ops.empty())
     throw Error(input.path + " has no op below its header; write it again with `timeline`");

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 
 #include "sim/ir/error.h"
 #include "traces/measured/profile_ops.h"
+#include "traces/measured/profile_refusals.h"
 
 namespace bubblescope::traces {
 
@@ -240,26 +242,67 @@ UnannotatedStep find_ops_of_step(const std::vector<const ProfiledEvent*>& events
   return Walk().run({first, end});
 }
 
-/// Forwards and backwards are in the order of micro-batches only if each rank has one stage. Throws
-/// Error otherwise.
-void expect_one_stage(const UnannotatedStep& step, std::int64_t number,
-                      const ProfiledRank& profile) {
+/// A step that the profile marks, or the whole recording where it marks none: then steps follow
+/// from the ops of all ranks.
+struct StepRange {
+  TimeSpan span;
+  std::optional<std::int64_t> number = {};
+};
+
+/// Where annotations name steps or ops, rules that read them are better than what follows from the
+/// order of ops.
+std::vector<StepRange> list_ranges(const ProfiledRank& profile,
+                                   const std::vector<const ProfiledEvent*>& events) {
+  std::vector<StepRange> ranges;
+  for (const ProfiledEvent& mark : profile.marks.marks())
+    ranges.push_back({{mark.start, mark.end}, mark.number});
+  const SeenNames& names = profile.events.names;
+  if (ranges.empty() && !events.empty() && names.suggest_op_rules().empty() &&
+      names.suggest_step_rule().empty())
+    ranges.push_back({{events.front()->start, std::numeric_limits<Nanos>::max()}});
+  return ranges;
+}
+
+std::string name_range(const StepRange& range) {
+  return range.number ? fmt::format("step {}", *range.number) : "the recording";
+}
+
+/// Why the order of a step's ops does not tell their micro-batches.
+struct Misfit {
+  std::string what;
+  std::string remedy;
+};
+
+/// Forwards and backwards are in the order of micro-batches only if each rank has one stage.
+std::optional<Misfit> find_misfit(const UnannotatedStep& step, const StepRange& range,
+                                  const ProfilePlace& place) {
   if (step.forwards != step.backwards)
-    throw Error(fmt::format(
-        "{}: no op is annotated, and step {} has {} forward(s) but {} backward(s) between its "
-        "messages; annotate the ops ('PP:0F3', by record_function), and if the step has another "
-        "run of the pipeline, such as an evaluation, call profiler.step() after each",
-        profile.file, number, step.forwards, step.backwards));
-  const std::int32_t rank = profile.place.rank.value();
-  const bool at_end = rank == 0 || rank + 1 == profile.place.ranks;
+    return Misfit{fmt::format("{} has {} forward(s) but {} backward(s) between its messages",
+                              name_range(range), step.forwards, step.backwards),
+                  ". If the step has another run of the pipeline, such as an evaluation, call "
+                  "profiler.step() after each; and"};
+  const bool at_end = place.rank.value() == 0 || place.rank.value() + 1 == place.ranks;
   const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
-  if (step.receives > max_receives)
-    throw Error(fmt::format(
-        "{}: no op is annotated, and step {} receives {} messages for {} forwards: the rank has "
-        "several stages, or the step another run of the pipeline without backwards, which cannot "
-        "be distinguished; annotate the ops ('PP:0F3', by record_function), and call "
-        "profiler.step() after each run",
-        profile.file, number, step.receives, step.forwards));
+  if (step.receives <= max_receives) return {};
+  return Misfit{fmt::format("{} receives {} messages for {} forwards", name_range(range),
+                            step.receives, step.forwards),
+                ": the rank has several stages, or the step another run of the pipeline without "
+                "backwards, which cannot be distinguished; call profiler.step() after each run, "
+                "and"};
+}
+
+/// Leaves out steps such as the first of a training, in which ranks also exchange shapes, if more
+/// than half of the steps fit. Throws Error if not.
+void leave_out(const std::vector<Misfit>& misfits, std::size_t fitting, const std::string& file,
+               Remarks& remarks) {
+  if (misfits.empty()) return;
+  if (misfits.size() >= fitting)
+    throw Error(fmt::format("{}: no op is annotated, and {}{} annotate the ops: {}", file,
+                            misfits.front().what, misfits.front().remedy, kNameOps));
+  for (const Misfit& misfit : misfits)
+    remarks.left_out.push_back(fmt::format(
+        "{}: a step is left out: {}, as where ranks exchange shapes before their first step", file,
+        misfit.what));
 }
 
 /// Says that ops follow from messages.
@@ -275,19 +318,20 @@ std::string describe_source(const SeenNames& names) {
       kFollow, rules);
 }
 
-/// Adds the ops of a marked step.
-ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const ProfiledEvent& mark,
+/// Adds the ops of a step, or of all.
+ProfileOps with_step(ProfileOps found, const UnannotatedStep& step, const StepRange& range,
                      const ProfiledRank& profile) {
-  Nanos free_from = mark.start;
+  Nanos free_from = range.span.start;
   for (const UnannotatedOp& one : step.ops) {
     ObservedOp op;
     op.op.kind = one.kind;
     op.op.stage = profile.place.rank.value();
     op.op.microbatch = one.microbatch;
-    op.step = mark.number;
+    op.step = range.number.value_or(0);
+    op.has_step = range.number.has_value();
     op.start = one.span.start;
     op.end = one.span.end;
-    found.ranges.spans.push_back({one.span, 0, kNoNumber, mark.number, op_class_of(op.op)});
+    found.ranges.spans.push_back({one.span, 0, kNoNumber, op.step, op_class_of(op.op)});
     const Nanos waited_from = std::exchange(free_from, one.span.end);
     if (const auto on_device = observe_on_device(op, one.span, profile.activity)) {
       found.ops.push_back(*on_device);
@@ -313,24 +357,37 @@ ProfileOps find_unannotated_ops(const ProfiledRank& profile) {
   if (!profile.place.rank) return found;  // its stage is unknown
   const std::vector<const ProfiledEvent*> events = sort_events(profile.events);
   UnannotatedSends sends;
-  for (const ProfiledEvent& mark : profile.marks.marks()) {
-    const UnannotatedStep step = find_ops_of_step(events, {mark.start, mark.end});
+  const std::vector<StepRange> ranges = list_ranges(profile, events);
+  std::vector<Misfit> misfits;
+  std::size_t fitting = 0;
+  for (const StepRange& range : ranges) {
+    const UnannotatedStep step = find_ops_of_step(events, range.span);
     // Other kinds of training have forwards and backwards too, but no messages between stages.
     if (step.forwards == 0 || step.sends + step.receives == 0) continue;
-    const bool is_last = &mark == &profile.marks.marks().back();
+    const bool is_last = &range == &ranges.back();
     if (is_last && step.forwards > step.backwards && !found.ops.empty()) {
-      found.remarks.notes.push_back(fmt::format(
-          "{}: step {} left out: it has {} forwards and {} backwards, as if it was cut off",
-          profile.file, mark.number, step.forwards, step.backwards));
+      found.remarks.notes.push_back(
+          fmt::format("{}: {} left out: it has {} forwards and {} backwards, as if it was cut off",
+                      profile.file, name_range(range), step.forwards, step.backwards));
       continue;
     }
-    expect_one_stage(step, mark.number, profile);
+    if (std::optional<Misfit> misfit = find_misfit(step, range, profile.place)) {
+      misfits.push_back(*std::move(misfit));
+      continue;
+    }
+    ++fitting;
     sends.add(step.posts);
-    found = with_step(std::move(found), step, mark, profile);
+    found = with_step(std::move(found), step, range, profile);
   }
+  leave_out(misfits, fitting, profile.file, found.remarks);
   for (const std::string& doubt : describe_sends(sends))
     found.remarks.doubts.push_back(profile.file + ": " + doubt);
-  if (!found.ops.empty()) found.remarks.notes.push_back(describe_source(profile.events.names));
+  if (found.ops.empty()) return found;
+  found.remarks.notes.push_back(describe_source(profile.events.names));
+  if (!ranges.front().number)
+    found.remarks.notes.emplace_back(
+        "no step is marked (ProfilerStep#N): a step ends where no rank has a micro-batch in "
+        "flight, so that a run of the pipeline is one");
   return found;
 }
 

@@ -44,6 +44,7 @@ void write_interval(JsonWriter& json, const Interval& change) {
 void write_row(JsonWriter& json, const Tries& tries, const TryRow& row, const char* mark) {
   json.line(2).begin_object().member("schedule", row.schedule);
   json.member("microbatches", row.microbatches);
+  if (row.chunks) json.member("chunks", *row.chunks);
   if (!row.problem.empty()) {
     json.member("problem", row.problem).end_object();
     return;
@@ -71,7 +72,9 @@ void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
 /// A row of the table; that of the measured schedule has the measured step.
 std::string row_text(const TryRow& row, std::optional<double> measured_step) {
   const bool is_measured = measured_step.has_value();
-  const std::string name = row.schedule + (is_measured ? " (measured)" : "");
+  std::string name = row.schedule;
+  if (row.chunks) name += fmt::format(", {} chunks", *row.chunks);
+  if (is_measured) name += " (measured)";
   if (!row.problem.empty())
     return fmt::format("{:<26}{:>5}  {}\n", name, row.microbatches, row.problem);
   return fmt::format("{:<26}{:>5}{:>11}  {:<28}{:>6.2f} x\n", name, row.microbatches,

@@ -5,13 +5,15 @@
 //             "change":0.0,"change_p5":...,"change_p95":...,"peak_units":4.0,"memory_ratio":1.0,
 //             "measured":true,"measured_ns":...},
 //            {"schedule":"zb-h1","microbatches":8,"step_ns":..., ...,"best":true},
-//            {"schedule":"zb-v","microbatches":16,"problem":"..."}, ...],
+//            {"schedule":"zb-v","microbatches":16,"problem":"..."},
+//            {"schedule":"interleaved","microbatches":8,"chunks":2, ...}, ...],
 //   "without":[{"cause":"stage","where":"stage 3 (rank 3)","change":-0.13,"change_p5":...,
 //               "change_p95":...}, ...],
 //   "fit_error":0.003
 // "change" compares times per micro-batch, so a step with more micro-batches may be longer and yet
-// a gain. "fit_error" is the difference between the measured step and the same schedule with the
-// fitted costs, which is the first of the tries. Texts show the measured step in its place.
+// a gain. "chunks" are those per rank where they were chosen, by `vpp`. "fit_error" is the
+// difference between the measured step and the same schedule with the fitted costs, which is the
+// first of the tries. Texts show the measured step in its place.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +39,8 @@ struct Interval {
 struct TryRow {
   std::string schedule;
   std::int32_t microbatches = 0;
-  Interval step;          ///< in nanoseconds, whole and of the slowest replica
+  std::optional<std::int32_t> chunks = {};  ///< per rank, where they were chosen
+  Interval step;                            ///< in nanoseconds, whole and of the slowest replica
   Interval change;        ///< of the time per micro-batch, as a fraction of the measured schedule's
   double peak_units = 0;  ///< micro-batches held on the fullest rank
   double memory_ratio = 1;   ///< the same relative to the measured schedule

@@ -1,14 +1,13 @@
 // Writes a timed step as csv: one row per instruction in the Program's order, so that each row
 // follows its dependencies.
 //
-//   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rows_left
-//   0,compute,0F0,F,0,0,0,1000000,0,1,1
-//   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1,0
+//   rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rank_rows
+//   0,compute,0F0,F,0,0,0,1000000,0,1,2
+//   0,,0SEND_F0,SEND_F,0,0,1000000,1100000,0,1,2
 //
 // lane is blank for a message that occupies no lane. critical is 1 on the critical path. critical
 // and slack_ns are blank if the report has no conclusions. Ranks without a trace have no rows.
-// rows_left is the number of rows of the same rank that follow, so that a file that lacks some
-// shows it.
+// rank_rows is the number of rows of the same rank, so that a file that lacks some shows it.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -46,8 +45,8 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
   out.reserve(64 * program.instructions.size());
   const auto end = std::back_inserter(out);
   fmt::format_to(
-      end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rows_left\n");
-  std::vector<std::size_t> left = count_rows(program);
+      end, "rank,lane,op,kind,stage,microbatch,start_ns,end_ns,slack_ns,critical,rank_rows\n");
+  const std::vector<std::size_t> rows = count_rows(program);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
     if (!is_recorded(report, instruction.rank)) continue;
@@ -60,7 +59,7 @@ std::string write_timeline_csv(const StepRecord& record, const std::string&) {
     if (has_slack) fmt::format_to(end, FMT_COMPILE("{}"), report.slack[id]);
     out.push_back(',');
     if (is_conclusive(report)) out.push_back(critical[id]);
-    fmt::format_to(end, FMT_COMPILE(",{}\n"), --left[static_cast<std::size_t>(instruction.rank)]);
+    fmt::format_to(end, FMT_COMPILE(",{}\n"), rows[static_cast<std::size_t>(instruction.rank)]);
   }
   return fmt::to_string(out);
 }

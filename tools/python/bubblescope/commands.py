@@ -251,9 +251,9 @@ class Analysis:
     def try_(self, schedules: Names, m: Counts = None, **options: Any) -> Tries:
         """Predicts this job with other schedules and numbers of micro-batches, which keep their measured size.
 
-        ``schedules`` are names; "search" looks for an order, and "all" stands for every name. Further keywords are
-        flags of ``bubblescope analyze --try``: a trace with whole backwards needs ``split_b=0.5``, the input gradient's
-        part of them, for schedules that split them.
+        ``schedules`` are names; "search" looks for an order, and "all" stands for every schedule that suits the job,
+        the best first. Further keywords, such as ``vpp``, are flags of ``bubblescope analyze --try``: a trace with
+        whole backwards needs ``split_b=0.5``, the input gradient's part of them, for schedules that split them.
 
         >>> import bubblescope as bs, os, tempfile
         >>> folder = tempfile.TemporaryDirectory()

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
-from . import _core
 from ._tables import table_text
 from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import time_text
@@ -96,17 +95,19 @@ class Tries:
 def _cells_of(row: dict[str, Any]) -> list[str]:
     spread = f"{100 * row['change_p5']:+.1f} to {100 * row['change_p95']:+.1f} %"  # "-": equal steps, or one, show none
     change = [f"{100 * row['change']:+.1f} %", spread if row["change_p5"] < row["change_p95"] else "-"]
-    name = f"{row['schedule']} (measured)" if row.get("measured") else row["schedule"]
+    name = row["schedule"]
+    if "chunks" in row:
+        name += f", vpp={row['chunks']}"
+    if row.get("measured"):
+        name += " (measured)"
     step = row.get("measured_ns", row["step_ns"])  # that of the measured schedule; the fitted one is nearly as long
     return [name, str(row["microbatches"]), time_text(step), *(["", ""] if row.get("measured") else change),
             f"{row['memory_ratio']:.2f} x"]
 
 
 def names_to_try(names: Names) -> list[str]:
-    """The names as a list; "all" stands for every schedule that trains."""
+    """The names as a list; "all" stands for every schedule that trains and suits the job."""
     if isinstance(names, str):
-        if names.strip().lower() == "all":
-            return _core.trained_schedules()
         return [name.strip() for name in names.split(",") if name.strip()]
     if isinstance(names, (bytes, Mapping)) or not isinstance(names, Iterable):
         raise WrongTypeError(f"schedules are given by their names, not by {type(names).__name__}")

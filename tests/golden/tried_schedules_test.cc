@@ -1,0 +1,140 @@
+// Predictions of a measured step with other schedules: analyze --try.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+#include "traces/files/file.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kCosts = " --pp 4 -m 8 --f 10 --i 11 --w 9 --p2p 0.4";
+
+class TriedSchedules : public TemporaryFolder {
+ protected:
+  /// Records a step as run.json.
+  void record(const std::string& simulation) const {
+    EXPECT_EQ(run_command("simulate " + simulation + " --trace " + path("run.json")).status, 0);
+  }
+};
+
+TEST_F(TriedSchedules, AgreeWithSimulations) {
+  record(std::string("1f1b") + kCosts);
+  const Json report =
+      read_report("analyze " + path("run.json") +
+                  " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
+  const Json& tries = report["tries"];
+  ASSERT_EQ(tries.size(), 5u);
+  EXPECT_EQ(tries[0]["schedule"], "1f1b");
+  EXPECT_EQ(tries[0]["step_ns"], report["makespan_ns"]);
+  EXPECT_EQ(tries[0]["change"], 0);
+  EXPECT_NEAR(report["fit_error"].get<double>(), 0, 1e-9);
+  const Json zb_h1 = read_report(std::string("simulate zb-h1") + kCosts);
+  EXPECT_EQ(tries[1]["step_ns"], zb_h1["makespan_ns"]);
+  EXPECT_NEAR(tries[1]["change"].get<double>(),
+              zb_h1["makespan_ns"].get<double>() / report["makespan_ns"].get<double>() - 1, 1e-6);
+  EXPECT_EQ(tries[1]["memory_ratio"], 1);  // ZB-H1 holds what 1F1B holds
+  EXPECT_TRUE(tries[0]["measured"]);
+  // With 9 micro-batches more of the step is steady, so that each takes less of it.
+  EXPECT_FALSE(tries[1].contains("best"));
+  EXPECT_TRUE(tries[2]["best"]);
+  // Chimera runs half of the micro-batches in each direction, so it needs an even number.
+  EXPECT_TRUE(tries[4].contains("problem")) << tries[4];
+  EXPECT_EQ(run_command("check " + path("best.json")).status, 0);
+  const Json best = Json::parse(traces::read_file(path("best.json")));
+  EXPECT_EQ(best["shape"]["microbatches"], tries[2]["microbatches"]);
+}
+
+TEST_F(TriedSchedules, WithoutASplitNoHalvesAreInvented) {
+  record(std::string("1f1b") + kCosts);
+  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1");
+  EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
+}
+
+TEST_F(TriedSchedules, NameFlagsWhereTheyAreRefused) {
+  record("1f1b --pp 3 -m 6");
+  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");
+  const std::string problem = report["tries"][1]["problem"];
+  EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
+}
+
+TEST_F(TriedSchedules, TrainIfTheMeasuredStepsDo) {
+  record("1f1b --pp 2 -m 4");
+  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe");
+  ASSERT_EQ(report["tries"].size(), 3u);
+  EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
+  EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
+  record("forward-only --pp 2 -m 4");
+  EXPECT_TRUE(
+      read_report("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
+          "step_ns"));
+}
+
+// Schedules without flushes and with split output layers are no ways to run this job.
+TEST_F(TriedSchedules, OfAllAreThoseThatSuitTheJob) {
+  record(std::string("1f1b") + kCosts);
+  Json report = read_report("analyze " + path("run.json") + " --try all");
+  const std::string notes = report["try_notes"].dump();
+  EXPECT_NE(notes.find("zb-v: splits the backward"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("--split-b 0.5"), std::string::npos) << notes;
+  report = read_report("analyze " + path("run.json") + " --try all --split-b 0.5");
+  std::set<std::string> names;
+  double last = -1;
+  for (std::size_t at = 1; at < report["tries"].size(); ++at) {
+    const Json& row = report["tries"][at];
+    names.insert(row["schedule"]);
+    EXPECT_FALSE(row.contains("problem")) << row;
+    EXPECT_EQ(row.contains("best"), at == 1) << row;
+    EXPECT_LE(last, row["change"].get<double>()) << row;  // the best is the first
+    last = row["change"];
+  }
+  for (const char* name : {"1f1b", "zb-v", "interleaved", "gpipe"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"pipedream", "1f1b-vocab", "forward-only"})
+    EXPECT_FALSE(names.contains(name)) << name;
+}
+
+// Two of these schedules have a fixed number of chunks.
+TEST_F(TriedSchedules, HaveTheChunksThatAreChosen) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json");
+  const Json report = read_report(analyze + " --try 1f1b-v,interleaved,gpipe --vpp 2,4");
+  const Json& tries = report["tries"];
+  ASSERT_EQ(tries.size(), 5u) << tries;
+  EXPECT_FALSE(tries[1].contains("chunks"));
+  EXPECT_EQ(tries[2]["chunks"], 2);
+  EXPECT_EQ(tries[3]["chunks"], 4);
+  // Interleaving divides the bubble of (p - 1)(f + b) by the chunks, and costs nothing here.
+  EXPECT_LT(tries[3]["step_ns"], tries[2]["step_ns"]);
+  EXPECT_EQ(tries[2]["step_ns"],
+            read_report(analyze + " --try interleaved")["tries"][1]["step_ns"]);
+  EXPECT_NE(
+      run_command(analyze + " --try interleaved --vpp 4").output.find("\ninterleaved, 4 chunks "),
+      std::string::npos);
+  CommandOutcome refused = run_with_messages(analyze + " --try gpipe --vpp 2");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.output.find("leave --vpp out"), std::string::npos) << refused.output;
+  refused = run_with_messages(analyze + " --vpp 2");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.output.find("--vpp goes with --try"), std::string::npos) << refused.output;
+}
+
+// ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.
+TEST_F(TriedSchedules, AreEachTriedOnce) {
+  record(std::string("1f1b") + kCosts);
+  const Json report = read_report("analyze " + path("run.json") +
+                                  " --try 'zb-h1, 1f1b,ZB_H1,1F1B' -m 8,8 --split-b 0.5");
+  ASSERT_EQ(report["tries"].size(), 3u) << report["tries"];  // the measured one is the first
+  EXPECT_EQ(report["tries"][1]["schedule"], "zb-h1");
+  EXPECT_EQ(report["tries"][2]["schedule"], "1f1b");
+  EXPECT_EQ(run_command("analyze " + path("run.json") + " --try ,").status, 2);
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -46,6 +46,7 @@ std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
                                   const std::vector<Comparison>& comparisons);
 
 /// Throws Error for a condition on an unknown schedule or number, and for one that always or never
+/// holds because its limit is outside the number's range.
 void expect_known(const std::vector<RowCondition>& conditions, const std::vector<GateRow>& rows);
 
 /// Says that conditions look at steps without noise, where rows have noise and a condition does not

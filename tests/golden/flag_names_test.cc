@@ -40,8 +40,9 @@ TEST(FlagNames, ExplainsFlagsOfFrameworks) {
        "no runtime is called 'llama-factory'; plain PyTorch is closest to 'fsdp'"},
       {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --runtime gpt-neox", 2,
        "no runtime is called 'gpt-neox'; GPT-NeoX runs DeepSpeed, which is 'deepspeed'"},
-      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu a10g", 2,
-       "no gpu is called 'a10g'; did you mean 'a100'? ('bubblescope list gpus' shows them all; any "
+      {"simulate 1f1b --pp 1 -m 8 --model llama3-8b --gpu mi300", 2,
+       "no gpu is called 'mi300'; did you mean 'mi300x'? ('bubblescope list gpus' shows them all; "
+       "any "
        "other is a .json file with 'like', one of these, and its own rates)"},
       {"simulate 1f1b --pp 1 -m 8 --model mpt-7b", 2,
        "('bubblescope list models' shows them all; any other is a config.json)"},

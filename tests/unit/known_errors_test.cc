@@ -138,11 +138,12 @@ std::vector<std::vector<std::string>> documented_errors() {
 
 /// A model on devices that belongs to a row of the document.
 ModelOnDevices model_of_row(const std::vector<std::string>& row) {
-  const std::map<std::string, std::string> devices{{"ampere", "a100"},
-                                                   {"hopper", "h100"},
-                                                   {"blackwell", "b200"},
-                                                   {"cdna3", "mi325x"},
-                                                   {"cdna4", "mi355x"}};
+  const std::map<std::string, std::string> devices{
+      {"ampere", "a100"},    {"ampere-pcie", "a100-pcie"},
+      {"ga10x", "a40"},      {"ada", "l40s"},
+      {"hopper", "h100"},    {"hopper-pcie", "h100-pcie"},
+      {"blackwell", "b200"}, {"blackwell-rtx", "rtx-5090"},
+      {"cdna3", "mi325x"},   {"cdna4", "mi355x"}};
   ModelOnDevices on;
   // No expert model was run on A100s, which therefore have the errors of all expert models.
   on.gpu = gpu(devices.at(row[1] == "all" ? "ampere" : row[1]).c_str());

@@ -250,7 +250,7 @@ TEST(Collectives, SlowDownTheComputeBesideThem) {
 
 TEST(Explanations, NameASourceForEveryNumberOfADevice) {
   for (const GpuDef& def : Registry<GpuDef>::instance().all()) {
-    EXPECT_EQ(def.sources.size(), 9u) << def.name;
+    EXPECT_GE(def.sources.size(), 9u) << def.name;
     for (const std::string& source : def.sources)
       EXPECT_NE(source.find(": "), std::string::npos) << def.name << ": " << source;
   }

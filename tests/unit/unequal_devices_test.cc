@@ -38,8 +38,8 @@ TEST(UnequalDevices, AreNamedPerRank) {
   EXPECT_EQ(on.gpu_of(2).generation, "ampere");
   EXPECT_EQ(on.device, "2xh100,a100,a100");
   EXPECT_TRUE(on_devices("h100").rank_gpus.empty());
-  EXPECT_EQ(error_of([&] { on_devices("2xh100,a10"); }),
-            "no gpu is called 'a10'; did you mean 'a100'? ('bubblescope list gpus' shows them "
+  EXPECT_EQ(error_of([&] { on_devices("2xh100,mi300"); }),
+            "no gpu is called 'mi300'; did you mean 'mi300x'? ('bubblescope list gpus' shows them "
             "all; any other is a .json file with 'like', one of these, and its own rates)");
   EXPECT_EQ(error_of([&] { on_devices("0xh100,a100"); }),
             "--gpu 0xh100: give 1 to 65536 ranks, such as 4xh100");

@@ -170,8 +170,7 @@ Stages restage(const Stages& from, std::size_t count, Ends ends) {
 bool is_restaged(const CostTable& table, const Schedule& schedule) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
   return table.divisible && !table.same_stages && schedule.side_stages == 0 &&
-         schedule.graph.is_chain() && given != schedule.stages() &&
-         given != schedule.stages_per_pipeline();
+         schedule.graph.is_chain() && given != schedule.stages_per_pipeline();
 }
 
 bool restages_ends(const CostTable& table, const Schedule& schedule) {

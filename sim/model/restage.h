@@ -12,7 +12,8 @@
 namespace bubblescope::inline sim {
 
 /// Returns the table with as many stages as the schedule has in one pipeline, in every replica. The
-/// table does not change if it has this number already, or if its stages cannot be divided.
+/// table does not change if it has this number already, or if its stages cannot be divided. Stages
+/// that can be divided are those of one pipeline: eight of them are no two pipelines of four.
 /// Overlapped pairs and contention cannot be divided and are left out.
 CostTable restage(const CostTable& table, const Schedule& schedule);
 

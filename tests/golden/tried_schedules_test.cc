@@ -57,6 +57,20 @@ TEST_F(TriedSchedules, WithoutASplitNoHalvesAreInvented) {
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
+// Eight stages of one pipeline become four of each direction, with the same work per rank.
+TEST_F(TriedSchedules, OfTwoDirectionsTakeAsLongAsTheirSimulations) {
+  const std::string costs = " --pp 4 -m 8 --f 10 --i 12 --w 8";
+  record("interleaved --vpp 2" + costs);
+  const Json report = read_report("analyze " + path("run.json") +
+                                  " --try dualpipe,chimera,gems,dualpipev,1f1b --split-b 0.6");
+  ASSERT_EQ(report["tries"].size(), 6u);
+  for (std::size_t at = 1; at < report["tries"].size(); ++at) {
+    const Json& row = report["tries"][at];
+    const std::string name = row["schedule"];
+    EXPECT_EQ(row["step_ns"], read_report("simulate " + name + costs)["makespan_ns"]) << name;
+  }
+}
+
 TEST_F(TriedSchedules, NameFlagsWhereTheyAreRefused) {
   record("1f1b --pp 3 -m 6");
   const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");

@@ -85,6 +85,12 @@ TEST_F(ComparedFiles, AConditionIsAboutEveryScheduleOrOne) {
   expect(both + "'1F1B: makespan_ns > 32999999'", 1, "1f1b: failed: makespan_ns > 32999999");
   expect(both + "'1f1b:vs_best>0.2'", 1, "1f1b: failed: vs_best>0.2 (vs_best is 0.2222");
   expect(both + "'zb-h1:vs_best>0'", 0, "zb-h1");
+  // A refusal is shown, whatever the condition asks of it.
+  const std::string refused = "dualpipe,1f1b --pp 3 -m 8 --fail-if ";
+  expect(refused + "'dualpipe:vs_best>0'", 1, "--pp must be even");
+  expect(refused + "'1f1b:vs_best>0'", 1, "--pp must be even");
+  EXPECT_EQ(run_with_messages("compare " + refused + "'1f1b:vs_best>0'").output.find("failed"),
+            std::string::npos);
   const std::string noisy = "1f1b,zb-h1 --pp 4 -m 8 --jitter 10% --seeds 20 --fail-if ";
   expect(noisy + "'zb-h1:makespan_ns>1'", 1, "--fail-if looks at the step without noise");
   expect(noisy + "'zb-h1:noise_p50_ns>27000001'", 1, "zb-h1: failed: noise_p50_ns");

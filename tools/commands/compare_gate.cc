@@ -47,7 +47,7 @@ void add_errors(Metrics& metrics, const PredictionError& error) {
 void add_row_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
   app.add_option("--fail-if", conditions,
                  "exit 1 if this holds for any schedule, e.g. 'bubble_ratio>0.1', or for one: "
-                 "'zb-v:vs_best>0.02'")
+                 "'zb-v:vs_best>0.02' (not known with --backend)")
       ->type_name("CONDITION");
 }
 
@@ -60,7 +60,10 @@ std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& t
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows) {
   std::vector<GateRow> gated;
   for (const ComparedRow& row : rows) {
-    if (!row.step) continue;
+    if (!row.step) {
+      gated.push_back({row.name, row.schedule, {}});
+      continue;
+    }
     Metrics metrics = collect_step_metrics(*row.step);
     metrics["vs_best"] = excess_over_best(row, rows);
     gated.push_back({row.name, row.schedule, std::move(metrics)});
@@ -72,7 +75,10 @@ std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& row
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::vector<GateRow> gated;
   for (const ComparedRow& row : rows) {
-    if (!row.step) continue;
+    if (!row.step) {
+      gated.push_back({row.name, row.schedule, {}});
+      continue;
+    }
     Metrics metrics = collect_metrics(row.step->report);
     add_errors(metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
     gated.push_back({row.name, row.schedule, std::move(metrics)});
@@ -88,6 +94,10 @@ std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
       row.metrics = collect_metrics(comparison.measured.step.report);
       add_errors(row.metrics, comparison.error);
     }
+  std::erase_if(rows, [&](const GateRow& row) {
+    return std::none_of(comparisons.begin(), comparisons.end(),
+                        [&](const Comparison& one) { return one.label == row.name; });
+  });
   return rows;
 }
 
@@ -98,8 +108,8 @@ void expect_known(const std::vector<RowCondition>& conditions, const std::vector
     bool any = false;
     for (const GateRow& row : rows) {
       if (!is_about(each, row)) continue;
-      expect_known({each.condition}, row.metrics);
       any = true;
+      if (!row.metrics.empty()) expect_known({each.condition}, row.metrics);
     }
     if (!any && !each.schedule.empty())
       throw Error(fmt::format("--fail-if: '{}' is none of the schedules that are compared{} ({})",
@@ -122,7 +132,8 @@ bool report_failures(const std::vector<RowCondition>& conditions,
   bool failed = false;
   for (const RowCondition& each : conditions)
     for (const GateRow& row : rows)
-      if (is_about(each, row)) failed |= report_failures({each.condition}, row.metrics, row.name);
+      if (!row.metrics.empty() && is_about(each, row))
+        failed |= report_failures({each.condition}, row.metrics, row.name);
   return failed;
 }
 

@@ -32,14 +32,14 @@ void add_row_gate_option(CommandFlags& app, std::vector<std::string>& conditions
 /// Parses conditions. Throws Error for a text that is not a condition.
 std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& texts);
 
-/// The rows that have a step, with `vs_best`: by how much a step exceeds the best one, as a
-/// fraction.
+/// All rows, with `vs_best`: by how much a step exceeds the best one, as a fraction. A row that was
+/// refused has no numbers: no condition on it holds, and its refusal fails the comparison anyway.
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows);
 
 /// The same before rows are measured: errors have no values yet.
 std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows);
 
-/// The rows with the numbers of their measured steps, and the errors of their predictions:
+/// The measured rows with the numbers of their steps, and the errors of their predictions:
 /// `error_makespan`, `error_bubble_ratio`, `error_op_start_p50`, `error_op_start_p95` and
 /// `error_peak_memory`.
 std::vector<GateRow> measure_rows(std::vector<GateRow> rows,

@@ -47,7 +47,8 @@ Visits make_virtual_visits(const Shape& shape, std::int32_t group_size, std::int
 Schedule interleave_split(const ScheduleRequest& request, std::int32_t steps,
                           std::int32_t rank_lag);
 
-/// The chunks that each rank holds at most with this warm-up and lag; full backwards have none.
+/// The most chunks that each rank holds with this warm-up and lag. Schedules with full backwards
+/// have no lag.
 std::vector<std::int64_t> count_peak_chunks(const ScheduleRequest& request, std::int32_t steps,
                                             std::int32_t rank_lag = 0);
 

@@ -13,7 +13,8 @@ namespace {
   throw Error(what + " longer than 36 years; use shorter times, or fewer or smaller ops");
 }
 
-/// Refuses a negative number, and NaN: limits of time and size do not say what is wrong with it.
+/// Throws Error for a negative number or NaN, which the messages about limits would describe
+/// wrongly.
 void expect_amount(double number, const char* what, const char* unit) {
   if (number >= 0) return;
   throw Error(std::string(what) + " takes " + std::to_string(number) + ' ' + unit +

@@ -177,8 +177,8 @@ double estimate_head_share(std::int64_t head_size, double half_size) {
 
 }  // namespace
 
-/// Hopper, Blackwell of data centers and AMD have kernels of their own; the instructions of flash
-/// attention 2 are those of Ampere, which workstations have to this day.
+/// Hopper, data-center Blackwell and AMD have kernels of their own. Ampere, Ada and Blackwell
+/// boards on PCI Express have the instructions for flash attention 2 alone.
 bool LayerTimer::has_flash_2_alone() const {
   const std::string_view generation = on_.gpu.generation;
   return generation.starts_with("ampere") || generation == "ga10x" || generation == "ada" ||

@@ -317,7 +317,7 @@ int report_unreadable(const std::string& name, const Error& error, traces::JsonW
   return exit_status(error.fault());
 }
 
-/// The words, and for those that are lists with commas and no paths the names in them.
+/// Splits the words at commas, except those that are existing paths.
 std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const std::string& word : words) {

@@ -21,8 +21,8 @@ struct FittedWork {
   const SharedWork& shared;
 };
 
-/// Collects the assumptions of several predictions. Those that many share are stated once where
-/// `is_short`, as for all schedules.
+/// Collects the assumptions of several predictions. With `is_short`, an assumption that many
+/// schedules share is stated once for all of them.
 class TryNotes {
  public:
   explicit TryNotes(bool is_short) : is_short_(is_short) {}

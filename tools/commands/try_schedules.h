@@ -17,7 +17,7 @@ struct TryOptions {
   std::vector<std::string> schedules;      ///< names; "search" searches for one
   std::vector<std::int32_t> microbatches;  ///< empty: as measured
   std::vector<std::int32_t> chunks = {};   ///< per rank, where a schedule leaves them open
-  bool of_all = false;  ///< nobody asked for these schedules by name: only those that can be run
+  bool of_all = false;  ///< the list has "all": schedules that cannot be tried become notes
 };
 
 /// A row for every schedule and number of micro-batches, and the schedules themselves.
@@ -31,9 +31,9 @@ std::vector<std::string> list_all_tries();
 
 /// Predicts all of them with the same costs and the same noise. Micro-batches keep their size, and
 /// every schedule does what the measured one does besides its forwards and backwards: it gathers
-/// parameters, recomputes, reduces and updates, as `lower` says. Rows
-/// of all schedules begin with the best, and notes name those that cannot be run. Throws Error for
-/// an unknown schedule, and for chunks that none takes.
+/// parameters, recomputes, reduces and updates, as `lower` says. With `of_all` the best row follows
+/// the measured one, and notes name the schedules that cannot be tried. Throws Error for an unknown
+/// schedule, and for chunks that none takes.
 TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& lower,
                              const CostTable& costs, const TryOptions& options);
 

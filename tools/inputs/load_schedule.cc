@@ -161,8 +161,8 @@ ShapeOptions take_stated_sizes(const PredictOptions& options,
     for (const StatedSizes& other : stated)
       if (other.*size != *open)
         throw Error(
-            fmt::format("{} has {} {} and {} has {} {}; compare schedules that are named "
-                        "with files of one shape",
+            fmt::format("{} has {} {} and {} has {} {}, so that schedules built by name have no "
+                        "one shape; compare them with files of one shape",
                         stated.front().name, flag, *open, other.name, flag, other.*size));
   };
   if (stated.empty()) return shape;

@@ -11,8 +11,8 @@ class NoPipeline : public Error {
   using Error::Error;
 };
 
-/// ... for a recording in which nothing ran, as a profiler writes that is stopped when a step has
-/// just begun. Beside other recordings it tells nothing, whatever its name.
+/// The error for a recording in which nothing ran: a profiler writes one if it is stopped when a
+/// step has just begun. Beside other recordings it may be left out, even if it is named like them.
 class EmptyRecording : public NoPipeline {
  public:
   using NoPipeline::NoPipeline;

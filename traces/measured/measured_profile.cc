@@ -90,8 +90,8 @@ ProfileOps find_ops(const ProfiledRank& profile, const std::vector<NamedSlice>& 
   ProfileOps found = find_unannotated_ops(profile);
   if (found.ops.empty()) return find_annotated_ops(profile, slices);
   found.remarks.notes.push_back(
-      fmt::format("{}: its annotations name forwards alone, such as '{}': they are of modules, and "
-                  "no ops",
+      fmt::format("{}: its annotations name forwards alone, such as '{}'. They are those of "
+                  "modules: the ops are taken from the messages instead",
                   profile.file, slices.front().slice.name));
   return found;
 }

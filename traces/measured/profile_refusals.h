@@ -10,8 +10,9 @@ namespace bubblescope::traces {
 
 /// A run whose profile leaves its ops open needs this; the text follows "annotate the ops: ".
 inline constexpr const char* kNameOps =
-    "annotate_pytorch() in tools/hooks/bubblescope_hooks.py names those of "
-    "torch.distributed.pipelining, its op() or record_function('PP:0F3') any other's";
+    "for torch.distributed.pipelining call annotate_pytorch() of "
+    "tools/hooks/bubblescope_hooks.py; elsewhere put each op into its op(), or into "
+    "record_function('PP:0F3')";
 
 /// Refuses ops without micro-batch and step, because they are ambiguous: the n-th op of a rank may
 /// be micro-batch n of one step, or one micro-batch of step n.

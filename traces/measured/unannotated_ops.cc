@@ -280,15 +280,15 @@ std::optional<Misfit> find_misfit(const UnannotatedStep& step, const StepRange& 
     return Misfit{fmt::format("{} has {} forward(s) but {} backward(s) between its messages",
                               name_range(range), step.forwards, step.backwards),
                   ". If the step has another run of the pipeline, such as an evaluation, call "
-                  "profiler.step() after each; and"};
+                  "profiler.step() after each. In any case"};
   const bool at_end = place.rank.value() == 0 || place.rank.value() + 1 == place.ranks;
   const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
   if (step.receives <= max_receives) return {};
-  return Misfit{fmt::format("{} receives {} messages for {} forwards", name_range(range),
-                            step.receives, step.forwards),
-                ": the rank has several stages, or the step another run of the pipeline without "
-                "backwards, which cannot be distinguished; call profiler.step() after each run, "
-                "and"};
+  return Misfit{
+      fmt::format("{} receives {} messages for {} forwards", name_range(range), step.receives,
+                  step.forwards),
+      ": the rank has several stages, or the step has another run of the pipeline without "
+      "backwards; nothing distinguishes them. Call profiler.step() after each run, and"};
 }
 
 /// Leaves out steps such as the first of a training, in which ranks also exchange shapes, if more
@@ -301,8 +301,8 @@ void leave_out(const std::vector<Misfit>& misfits, std::size_t fitting, const st
                             misfits.front().what, misfits.front().remedy, kNameOps));
   for (const Misfit& misfit : misfits)
     remarks.left_out.push_back(fmt::format(
-        "{}: a step is left out: {}, as where ranks exchange shapes before their first step", file,
-        misfit.what));
+        "{}: a step is left out: {}; ranks may have exchanged shapes in it, as before a first step",
+        file, misfit.what));
 }
 
 /// Says that ops follow from messages.

@@ -1,6 +1,7 @@
 """Several schedules side by side."""
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
@@ -55,8 +56,8 @@ class Comparison:
     def _excess(self, report: Report) -> float:
         """By how much a step exceeds that of the best schedule that trains, or does not, as it does."""
         best = _best_of([other for other in self.reports if other._step.trains == report._step.trains])
-        shortest = _time_per_microbatch(best)
-        return _time_per_microbatch(report) / shortest - 1 if shortest else 0.0
+        own, shortest = _time_per_microbatch(report), _time_per_microbatch(best)
+        return own / shortest - 1 if shortest else math.nan if own else 0.0
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per schedule.
@@ -86,7 +87,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         rows = [["schedule", "makespan", "vs best", "bubble", "peak act"]]
-        rows += [[report.name, time_text(report.makespan), f"{100 * self._excess(report):+.2f}%",
+        rows += [[report.name, time_text(report.makespan), _percent_text(self._excess(report)),
                   f"{100 * report.bubble.ratio:.2f}%", f"{_peak(report):.4g}"] for report in self.reports]
         return "\n".join([table_text(rows)] + [f"{refusal.name}: {refusal.reason}" for refusal in self.refused])
 
@@ -102,6 +103,10 @@ def _time_per_microbatch(report: Report) -> float:
 
 def _best_of(reports: list[Report]) -> Report:
     return min(reports, key=lambda report: (not report._step.fits, _time_per_microbatch(report)))
+
+
+def _percent_text(excess: float) -> str:
+    return "-" if math.isnan(excess) else f"{100 * excess:+.2f}%"
 
 
 def _peak(report: Report) -> float:

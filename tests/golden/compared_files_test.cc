@@ -118,6 +118,7 @@ TEST_F(ComparedFiles, AConditionThatMeansNothingIsBadUsage) {
   expect(both + "'bubble_ratio>10'", 2, "for 10 % write 0.1");
   expect(both + "'vs_best<-1'", 2, "never holds");
   expect(both + "bubble_ratio", 2, "is not a condition");
+  expect(both + "':vs_best>0'", 2, "names no schedule before its colon");
 }
 
 TEST_F(ComparedFiles, ConditionsOnMeasuredStepsKnowTheErrorsOfPredictions) {

@@ -158,7 +158,8 @@ TEST(MeasuredProfile, TrainingWithoutMessagesIsNoPipeline) {
   EXPECT_TRUE(fails_with(
       [&] { rank.read(); },
       "rank0.json: there is no pipeline op in this trace of PyTorch's profiler (it has 2 "
-      "cpu_op, 1 user_annotation); annotate the ops: annotate_pytorch() in tools/hooks/"));
+      "cpu_op, 1 user_annotation); annotate the ops: for torch.distributed.pipelining call "
+      "annotate_pytorch() of tools/hooks/"));
 }
 
 TEST(MeasuredProfile, RanksOfOneHostHaveOneClock) {

@@ -127,10 +127,11 @@ TEST(UnannotatedProfile, SeveralStagesWithoutAnnotationsAreRefused) {
   rank.call("c10d::recv_", 600, 1);  // from a second stage: the first rank receives no activations
   EXPECT_EQ(error_of([&] { rank.read(); }),
             "rank0.json: no op is annotated, and step 3 receives 2 messages for 1 forwards: the "
-            "rank has several stages, or the step another run of the pipeline without backwards, "
-            "which cannot be distinguished; call profiler.step() after each run, and annotate the "
-            "ops: annotate_pytorch() in tools/hooks/bubblescope_hooks.py names those of "
-            "torch.distributed.pipelining, its op() or record_function('PP:0F3') any other's");
+            "rank has several stages, or the step has another run of the pipeline without "
+            "backwards; nothing distinguishes them. Call profiler.step() after each run, and "
+            "annotate the ops: for torch.distributed.pipelining call annotate_pytorch() of "
+            "tools/hooks/bubblescope_hooks.py; elsewhere put each op into its op(), or into "
+            "record_function('PP:0F3')");
 }
 
 // A module of the stage has a range of its own, within the op.
@@ -157,8 +158,8 @@ TEST(UnannotatedProfile, AFirstStepWithOtherMessagesIsLeftOut) {
   const traces::ObservedTrace trace = rank.read();
   ASSERT_EQ(trace.remarks.left_out.size(), 1u);
   EXPECT_EQ(trace.remarks.left_out[0],
-            "rank0.json: a step is left out: step 3 receives 2 messages for 1 forwards, as where "
-            "ranks exchange shapes before their first step");
+            "rank0.json: a step is left out: step 3 receives 2 messages for 1 forwards; ranks may "
+            "have exchanged shapes in it, as before a first step");
   for (const traces::ObservedOp& observed : trace.ops) EXPECT_NE(observed.step, 3);
 }
 

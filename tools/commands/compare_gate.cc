@@ -25,6 +25,9 @@ RowCondition parse_row_condition(const std::string& text) {
   const std::size_t colon = sign == text.npos ? text.npos : text.rfind(':', sign);
   const std::string condition = colon == text.npos ? text : trim(text.substr(colon + 1));
   const std::string schedule = colon == text.npos ? "" : trim(text.substr(0, colon));
+  if (colon != text.npos && schedule.empty())
+    throw Error("--fail-if: '" + text +
+                "' names no schedule before its colon; leave the colon out for a condition on all");
   return {schedule, parse_conditions({condition}).front()};
 }
 

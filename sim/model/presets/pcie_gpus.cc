@@ -89,10 +89,9 @@ Sources sources(std::string reachable, std::string attention) {
 }
 
 Sources sources_of_board(const char* module) {
-  Sources from = sources(std::string("assumed, from the ") + module +
-                             " by the root of the power "
-                             "limits",
-                         std::string("from the ") + module + ", alike");
+  const std::string by_power =
+      std::string("assumed, from the ") + module + " by the root of the power limits";
+  Sources from = sources(by_power, by_power);
   from.network = "assumed, as the module's";
   return from;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "sim/ir/error.h"
-#include "sim/ir/registry.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/command_line.h"
 #include "tools/commands/analyze_job.h"
@@ -179,10 +178,9 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
 TryOptions list_tries(const std::string& text, TryOptions tries) {
   std::vector<std::string> names;
   for (const std::string& name : list_schedules(text)) {
-    const bool is_all = normalize_name(name) == "all";
-    const std::vector<std::string> meant = is_all ? list_all_tries() : std::vector{name};
+    const std::vector<std::string> meant = is_all(name) ? list_all_tries() : std::vector{name};
     names.insert(names.end(), meant.begin(), meant.end());
-    tries.of_all = tries.of_all || is_all;
+    tries.of_all = tries.of_all || is_all(name);
   }
   tries.schedules = without_repeats(std::move(names));
   return tries;

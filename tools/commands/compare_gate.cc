@@ -45,6 +45,14 @@ void add_errors(Metrics& metrics, const PredictionError& error) {
   metrics["error_peak_memory"] = std::abs(error.peak_memory);
 }
 
+/// An entry for each row; one that was refused has no numbers.
+std::vector<GateRow> collect_rows(const std::vector<ComparedRow>& rows, const auto& metrics_of) {
+  std::vector<GateRow> gated;
+  for (const ComparedRow& row : rows)
+    gated.push_back({row.name, row.schedule, row.step ? metrics_of(row) : Metrics{}});
+  return gated;
+}
+
 }  // namespace
 
 void add_row_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
@@ -61,47 +69,34 @@ std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& t
 }
 
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows) {
-  std::vector<GateRow> gated;
-  for (const ComparedRow& row : rows) {
-    if (!row.step) {
-      gated.push_back({row.name, row.schedule, {}});
-      continue;
-    }
+  return collect_rows(rows, [&](const ComparedRow& row) {
     Metrics metrics = collect_step_metrics(*row.step);
     metrics["vs_best"] = excess_over_best(row, rows);
-    gated.push_back({row.name, row.schedule, std::move(metrics)});
-  }
-  return gated;
+    return metrics;
+  });
 }
 
 std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  std::vector<GateRow> gated;
-  for (const ComparedRow& row : rows) {
-    if (!row.step) {
-      gated.push_back({row.name, row.schedule, {}});
-      continue;
-    }
+  return collect_rows(rows, [](const ComparedRow& row) {
     Metrics metrics = collect_metrics(row.step->report);
     add_errors(metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
-    gated.push_back({row.name, row.schedule, std::move(metrics)});
-  }
-  return gated;
+    return metrics;
+  });
 }
 
 std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
                                   const std::vector<Comparison>& comparisons) {
-  for (GateRow& row : rows)
-    for (const Comparison& comparison : comparisons) {
-      if (comparison.label != row.name) continue;
-      row.metrics = collect_metrics(comparison.measured.step.report);
-      add_errors(row.metrics, comparison.error);
-    }
-  std::erase_if(rows, [&](const GateRow& row) {
-    return std::none_of(comparisons.begin(), comparisons.end(),
-                        [&](const Comparison& one) { return one.label == row.name; });
-  });
-  return rows;
+  std::vector<GateRow> measured;
+  for (GateRow& row : rows) {
+    const auto of_row = std::find_if(comparisons.begin(), comparisons.end(),
+                                     [&](const Comparison& one) { return one.label == row.name; });
+    if (of_row == comparisons.end()) continue;
+    row.metrics = collect_metrics(of_row->measured.step.report);
+    add_errors(row.metrics, of_row->error);
+    measured.push_back(std::move(row));
+  }
+  return measured;
 }
 
 void expect_known(const std::vector<RowCondition>& conditions, const std::vector<GateRow>& rows) {

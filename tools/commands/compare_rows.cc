@@ -31,8 +31,6 @@ namespace bubblescope::tools {
 
 namespace {
 
-bool is_all(const std::string& list) { return normalize_name(list) == "all"; }
-
 /// Parses "8x32" or "8x32x2": ranks, micro-batches and, where given, chunks.
 std::vector<std::int32_t> parse_shape(const std::string& text) {
   constexpr std::array<std::int32_t, 3> kLimits{kMaxRanks, kMaxMicrobatches, kMaxChunks};
@@ -85,7 +83,7 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
 }  // namespace
 
 std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names = list_schedules_or_all(list);
+  std::vector<std::string> names = is_all(list) ? list_trained_schedules() : list_schedules(list);
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }

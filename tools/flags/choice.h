@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,18 +44,21 @@ Choices<Choice> choices_of(const std::array<Named<Choice>, count>& table) {
   return choices;
 }
 
-/// Adds a flag that takes one of the names, in any case; a mistyped one is answered with the
-/// nearest ones.
+/// Adds a flag that takes one of the names, in any case. Another one is answered with what
+/// `hint_of` says of the normalized name, if anything, else with the nearest ones.
 template <class Choice>
 void add_choice(CommandFlags& app, Flag flag, const Choices<Choice>& choices,
-                const std::function<void(Choice)>& set) {
+                const std::function<void(Choice)>& set,
+                const std::function<std::string(std::string_view)>& hint_of = {}) {
   std::vector<std::string> names;
   for (const auto& [name, choice] : choices) names.push_back(name);
   flag.type = join(names, "|");
-  auto read = [choices, names, set, all = flag.type](const std::string& text) {
+  auto read = [choices, names, set, hint_of, all = flag.type](const std::string& text) {
     for (const auto& [name, choice] : choices)
       if (name == normalize_name(text)) return set(choice);
-    throw Error("'" + text + "' is not one of " + all + suggestion(nearest_names(text, names)));
+    std::string hint = hint_of ? hint_of(normalize_name(text)) : "";
+    if (hint.empty()) hint = suggestion(nearest_names(text, names));
+    throw Error("'" + text + "' is not one of " + all + hint);
   };
   add_parsed(app, std::move(flag), std::move(read));
 }

@@ -102,26 +102,15 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
       [&options](Gradients gradients) { options.gradients = gradients; });
 }
 
-MatrixType read_precision(const std::string& text) {
-  const std::string name = normalize_name(text);
-  std::vector<std::string> names;
-  for (const Named<MatrixType>& known : kMatrixTypes) {
-    if (known.name == name) return known.choice;
-    names.emplace_back(known.name);
-  }
-  const std::string hint = explain_precision(name);
-  throw Error("'" + text + "' is not one of " + join(names, "|") +
-              (hint.empty() ? suggestion(nearest_names(text, names)) : hint));
-}
-
 /// Adds --precision and --seq-length.
 void add_precision_options(CommandFlags& app, ModelOptions& options) {
   const Heading heading(app, kModelHeading);
-  add_parsed(app,
-             {"--precision",
-              "dtype of GEMMs with weights (default bf16); attention and the head have 16 bits",
-              "bf16|fp16|fp8"},
-             [&options](const std::string& text) { options.matrices = read_precision(text); });
+  add_choice<MatrixType>(
+      app,
+      {"--precision",
+       "dtype of GEMMs with weights (default bf16); attention and the head have 16 bits"},
+      choices_of(kMatrixTypes), [&options](MatrixType type) { options.matrices = type; },
+      explain_precision);
   app.add_option("--seq-length", options.sequence, "tokens of a sequence (default: the model's)")
       ->check(InRange(1, 1 << 24));
 }

@@ -42,8 +42,9 @@ std::vector<std::string> list_schedules(const std::string& list) {
   return without_repeats(std::move(names));
 }
 
-std::vector<std::string> list_schedules_or_all(const std::string& list) {
-  if (normalize_name(list) != "all") return list_schedules(list);
+bool is_all(const std::string& name) { return normalize_name(name) == "all"; }
+
+std::vector<std::string> list_trained_schedules() {
   std::vector<std::string> names;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
     if (def.trains) names.push_back(def.name);

@@ -9,8 +9,11 @@ namespace bubblescope::tools {
 /// The names and paths of a list such as "gpipe, 1f1b", each once. Empty parts are left out.
 std::vector<std::string> list_schedules(const std::string& list);
 
-/// The same where "all" stands for every schedule that trains.
-std::vector<std::string> list_schedules_or_all(const std::string& list);
+/// Whether a word is "all", in any case.
+bool is_all(const std::string& name);
+
+/// Every schedule that trains, which "all" stands for.
+std::vector<std::string> list_trained_schedules();
 
 /// Leaves out paths that stand earlier in the list, and schedules that it names already, also by
 /// another of their names: "1f1b,1F1B,pipedream-flush" is one schedule.

@@ -91,10 +91,6 @@ Kernels with_power(Kernels kernels, double teraflops) {
   return with_rate(std::move(kernels), teraflops);
 }
 
-Kernels ampere_kernels() { return {"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}}; }
-
-Kernels hopper_kernels() { return {"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}}; }
-
 GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
               const Rates& rates, const Kernels& kernels, const Sources& from) {
   const std::string main = from.base == Sources{}.base ? kBook : from.base;

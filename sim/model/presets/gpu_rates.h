@@ -9,6 +9,7 @@
 
 namespace bubblescope::inline sim {
 
+/// The rates of a device as its vendor states them.
 struct Rates {
   double peak_teraflops;
   double reachable_teraflops;
@@ -38,9 +39,8 @@ Kernels with_gain(Kernels kernels, double gain);
 /// slower alike.
 Kernels with_power(Kernels kernels, double teraflops);
 
-/// A100, and H100 of 700 W.
-Kernels ampere_kernels();
-Kernels hopper_kernels();
+inline constexpr Kernels kAmpere{"ampere", 257.45, {0, 50, 0, 0.65, 0.52, 108, 0, 0.034}};
+inline constexpr Kernels kHopper{"hopper", 640, {0, 140, 1.9, 0.55, 0.48, 132}};  ///< of 700 W
 
 inline constexpr const char* kBook = "stas00/ml-engineering@744d01e";
 inline constexpr const char* kSheet = "NVIDIA's data sheet";
@@ -57,6 +57,7 @@ struct Sources {
   std::string attention = {};  ///< said where it is the device's own
 };
 
+/// Makes the preset of a device; `from` says where its numbers come from.
 GpuDef define(const char* name, std::vector<std::string> aliases, const char* summary,
               const Rates& rates, const Kernels& kernels, const Sources& from = {});
 

@@ -2,7 +2,7 @@
 //
 // Peak, memory and link rates, and the best measured GEMMs (MAMF): S. Bekman, "Machine Learning
 // Engineering Open Book" (stas00/ml-engineering, 744d01e), compute/accelerator and network.
-// What is said of links is in gpu_rates.cc, and boards on PCI Express are in pcie_gpus.cc.
+// gpu_rates.cc says where the rates of links come from; pcie_gpus.cc has the boards on PCI Express.
 #include <string>
 #include <utility>
 
@@ -17,8 +17,6 @@ namespace {
 // as from an A100 of 400 W to one of 300 W (0.87 and 0.75 of the peak). GB300 follows it in 16
 // bits; in 8 bits it is faster, and B200 and B300 are as fast as GB200 and GB300, by pairs of runs
 // that differ in the device alone (docs/accuracy_steps.md, Constants). B300 is so in 16 bits, too.
-const Kernels kAmpere = ampere_kernels();
-const Kernels kHopper = hopper_kernels();
 const Kernels kBlackwell{"blackwell", 1190, {0, 110, 1.88, 0.55, 0.425, 148, 1, 0.13, 0.805}};
 /// TFLOP/s that GB200 and GB300 sustain in 16 bits, and their gain in 8.
 constexpr double kGb200Rate = 1304;

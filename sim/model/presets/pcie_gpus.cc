@@ -8,6 +8,7 @@
 // power limits. Two boards joined by an NVLink bridge are taken to use PCI Express, too.
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/model/presets/gpu_rates.h"
@@ -67,11 +68,10 @@ Kernels kernels_of(const Board& board) {
 }
 
 Kernels board_of_a100(double watts) {
-  return kernels_of({ampere_kernels(), 312, kPowerOfA100, 312, watts, 108, "ampere-pcie"});
+  return kernels_of({kAmpere, 312, kPowerOfA100, 312, watts, 108, "ampere-pcie"});
 }
 Kernels board_of_h100(double peak, double watts, double multiprocessors) {
-  return kernels_of(
-      {hopper_kernels(), 989, kPowerOfH100, peak, watts, multiprocessors, "hopper-pcie"});
+  return kernels_of({kHopper, 989, kPowerOfH100, peak, watts, multiprocessors, "hopper-pcie"});
 }
 
 /// Returns what a board reaches, where its module reaches so much.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/ir/validate.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/named_costs.h"
@@ -50,13 +51,6 @@ Cells write_cells(const Schedule& schedule) {
 bool reads_costs(const std::string& name_or_path) {
   if (is_schedule_file(name_or_path)) return false;
   return find_schedule(name_or_path).reads_costs;
-}
-
-std::vector<std::string> list_trained_schedules() {
-  std::vector<std::string> names;
-  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-    if (def.trains) names.push_back(def.name);
-  return names;
 }
 
 /// The notes that the program prints where it builds or reads a schedule to price its ops.

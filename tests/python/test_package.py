@@ -220,7 +220,7 @@ class Compare(unittest.TestCase):
             for names in ([mine, "zb-h1"], [path, "zb-h1"], [str(path), "zb-h1"],
                           [mine, lambda pp, m: bs.schedule("zb-h1", pp=pp, m=m).rows]):
                 self.assertEqual([report.makespan for report in bs.compare(names)], expected)
-            with self.assertRaisesRegex(bs.UsageError, "^1f1b has pp 4 and 1f1b has pp 2; compare"):
+            with self.assertRaisesRegex(bs.UsageError, "^1f1b has pp 4 and 1f1b has pp 2, so that"):
                 bs.compare([mine, bs.schedule("1f1b", pp=2, m=8), "zb-h1"])
         with self.assertRaisesRegex(bs.UsageError, r"""^compare needs pp and m; for example bs.compare\("zb-h1", pp=4, m=8\)"""):
             bs.compare("zb-h1")

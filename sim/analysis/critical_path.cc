@@ -24,12 +24,23 @@ std::vector<InstructionId> backwards(const Program& program, const Blockers& blo
 
 }  // namespace
 
+InstructionId find_last(const Program& program, const Timeline& timeline) {
+  InstructionId last = 0;
+  for (InstructionId id = 1; id < program.size(); ++id) {
+    const bool ends_later = timeline.end[id] > timeline.end[last];
+    const bool ends_with = timeline.end[id] == timeline.end[last];
+    if (ends_later ||
+        (ends_with && program.instructions[id].rank > program.instructions[last].rank))
+      last = id;
+  }
+  return last;
+}
+
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline,
                                               const Blockers& blockers) {
   std::vector<InstructionId> path;
   if (program.size() == 0) return path;
-  const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
-  std::optional<InstructionId> id = static_cast<InstructionId>(last - timeline.end.begin());
+  std::optional<InstructionId> id = find_last(program, timeline);
   for (; id; id = blockers.blocker(*id))
     if (program.instructions[*id].role == Role::kWork && !is_arrival(program.instructions[*id]))
       path.push_back(*id);

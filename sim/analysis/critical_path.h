@@ -20,8 +20,13 @@
 
 namespace bubblescope::inline sim {
 
-/// The critical path in time order. Among equally long chains, the one returned stays on the same
-/// rank as long as possible. Posts and waits of messages take no time and are left out.
+/// The instruction at which a step ends: of those that end last the first one on the highest rank.
+/// The Program must not be empty.
+InstructionId find_last(const Program& program, const Timeline& timeline);
+
+/// The critical path in time order. Among equally long chains, the one returned ends on the highest
+/// rank and stays on the same rank as long as possible. Posts and waits of messages take no time
+/// and are left out.
 std::vector<InstructionId> find_critical_path(const Program& program, const Timeline& timeline,
                                               const Blockers& blockers);
 

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/analysis/critical_path.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -26,20 +28,24 @@ ExtendedId shift(const ExtendedStep& step, InstructionId id, std::int64_t copy) 
   return {id, copy};
 }
 
-/// The instruction that ends last; empty if there are several.
-std::optional<InstructionId> find_last(const Timeline& timeline) {
-  const auto last = std::max_element(timeline.end.begin(), timeline.end.end());
-  if (std::count(last, timeline.end.end(), *last) != 1) return {};
-  return static_cast<InstructionId>(last - timeline.end.begin());
+/// Whether no other instruction of a rank ends with its last one. If another does, find_last()
+/// chooses by the order of their ids, which may be different in a longer step.
+bool ends_alone(const ExtendedStep& step, InstructionId last) {
+  const std::int32_t rank = step.program.instructions[last].rank;
+  for (InstructionId id = 0; id < step.program.size(); ++id)
+    if (id != last && step.timeline.end[id] == step.timeline.end[last] &&
+        step.program.instructions[id].rank == rank)
+      return false;
+  return true;
 }
 
 }  // namespace
 
 std::optional<std::vector<ExtendedId>> extend_critical_path(const ExtendedStep& step) {
-  const std::optional<InstructionId> last = find_last(step.timeline);
-  if (!last || !is_after_cut(step, *last)) return {};
+  const InstructionId last = find_last(step.program, step.timeline);
+  if (!is_after_cut(step, last) || !ends_alone(step, last)) return {};
   std::vector<ExtendedId> path;
-  ExtendedId at{*last, step.copies};
+  ExtendedId at{last, step.copies};
   for (;;) {
     const Instruction& instruction = step.program.instructions[at.id];
     if (instruction.role == Role::kWork && !is_arrival(instruction)) path.push_back(at);

@@ -32,8 +32,9 @@ struct ExtendedId {
   std::int64_t copy = 0;
 };
 
-/// The critical path of the long step. Empty where several instructions end last: which of them
-/// find_critical_path() would choose depends on their order in the long Program.
+/// The critical path of the long step. Empty where several instructions of the highest rank end
+/// last: which of them find_critical_path() would choose depends on their order in the long
+/// Program.
 std::optional<std::vector<ExtendedId>> extend_critical_path(const ExtendedStep& step);
 
 /// Whether every instruction of the long step has the slack of the one that it is a copy of.

@@ -19,10 +19,6 @@
 
 namespace bubblescope::inline sim {
 
-/// Whether the frame of a schedule, which is all but its orders, is that of a plain step, and all
-/// of its stages are on ranks.
-bool has_plain_frame(const Schedule& schedule);
-
 /// The report of analyze_briefly() for the dataflow lowering of a schedule with a plain frame; only
 /// the op that reaches a memory peak is missing, because there is no Program to find it in. Accepts
 /// orders that have not been validated. nullopt where the step is not plain, the schedule not valid

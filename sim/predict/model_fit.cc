@@ -58,4 +58,11 @@ std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
   return {};
 }
 
+bool would_shrink_gradients(const Config& config, const Models& models,
+                            const BubbleReport& report) {
+  const auto* const model = std::get_if<ModelCosts>(&config.costs);
+  return model != nullptr && model->may_shrink_gradients &&
+         choose_smaller_gradients(*models.placed, report).has_value();
+}
+
 }  // namespace bubblescope::inline sim

@@ -33,4 +33,7 @@ BubbleReport report_peaks(const ValidSchedule& schedule, const Program& program,
 std::optional<Gradients> choose_smaller_gradients(const PlacedModel& placed,
                                                   const BubbleReport& report);
 
+/// Whether predict() would choose smaller gradients after this report, and so another step.
+bool would_shrink_gradients(const Config& config, const Models& models, const BubbleReport& report);
+
 }  // namespace bubblescope::inline sim

@@ -202,13 +202,6 @@ class RepeatedPrediction {
   std::vector<ExtendedId> path_;
 };
 
-/// Whether predict() would choose smaller gradients, and so another step.
-bool may_shrink(const Config& config, const Models& models, const BubbleReport& report) {
-  const auto* const model = std::get_if<ModelCosts>(&config.costs);
-  return model != nullptr && model->may_shrink_gradients &&
-         choose_smaller_gradients(*models.placed, report).has_value();
-}
-
 }  // namespace
 
 std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
@@ -221,7 +214,7 @@ std::variant<Prediction, ValidSchedule> predict_repeated(ValidSchedule schedule,
   RepeatedPrediction repeated(schedule, config, *cycle);
   if (!repeated.find_short_step(limits)) return schedule;
   std::optional<BubbleReport> report = repeated.report();
-  if (!report || may_shrink(config, repeated.models(), *report)) return schedule;
+  if (!report || would_shrink_gradients(config, repeated.models(), *report)) return schedule;
   const std::vector<std::int32_t> ranks = choose_ranks(*report);
   return std::move(repeated).complete(std::move(schedule), *std::move(report), ranks);
 }

@@ -8,16 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <variant>
-#include <vector>
 
+#include "sim/analysis/choose_ranks.h"
 #include "sim/predict/predict.h"
 
 namespace bubblescope::inline sim {
-
-/// The ranks of a report whose ops the caller draws; the others' need not be complete.
-using ChooseRanks = std::function<std::vector<std::int32_t>(const BubbleReport&)>;
 
 /// How short the first try is, and how long the last one. For tests; the defaults suit every step.
 struct ShortSteps {

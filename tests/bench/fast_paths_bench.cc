@@ -10,6 +10,7 @@
 //   BM_DeadlockByLists        BM_DeadlockByProgram     posted messages
 //   BM_ReportPlainStep        BM_ReportByProgram       plans without a model
 //   BM_BoundPlainStep         BM_BoundByProgram        the same
+//   BM_DetailPlainStep        BM_DetailByProgram       long orders whose micro-batches differ
 //   BM_PredictRepeated        BM_PredictWhole          long orders that repeat themselves
 //   BM_ScanJson               BM_ParseJson             profiles and cost files
 //   BM_PlanModel/...          BM_PlanModelAfresh/...   plans of a model (plan_bench.cc)
@@ -25,7 +26,10 @@
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/lower_bound.h"
 #include "sim/analysis/plain_bound.h"
+#include "sim/analysis/plain_stages.h"
 #include "sim/analysis/plain_step.h"
+#include "sim/analysis/plain_timeline.h"
+#include "sim/analysis/plain_times.h"
 #include "sim/engine/simulate.h"
 #include "sim/engine/simulate_batch.h"
 #include "sim/ir/lower.h"
@@ -221,8 +225,10 @@ BENCHMARK(BM_ReportByProgram)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::
 void BM_BoundPlainStep(benchmark::State& state) {
   const Schedule schedule = one_f_one_b(state);
   const CostModel costs = spread({}, schedule);
+  const std::vector<PlainStage> stages = list_plain_stages(schedule);
   for (auto _ : state)
-    benchmark::DoNotOptimize(bound_plain_step(schedule, costs, OpKind::kBackward));
+    benchmark::DoNotOptimize(
+        bound_plain_step(schedule, stages, PlainTimes(schedule, costs), SplitBackwards{{0}}));
   per_op(state, schedule);
 }
 BENCHMARK(BM_BoundPlainStep)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
@@ -235,6 +241,42 @@ void BM_BoundByProgram(benchmark::State& state) {
   per_op(state, schedule);
 }
 BENCHMARK(BM_BoundByProgram)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
+
+/// Costs by which every micro-batch of a stage takes another time.
+CostModel make_listed_costs(const Schedule& schedule) {
+  CostModel costs = spread({}, schedule);
+  costs.by_microbatch = CostTensor<StageCost>(1);
+  std::vector<StageCost> values(static_cast<std::size_t>(schedule.shape.microbatches));
+  for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
+    values.assign(values.size(), costs.stages[static_cast<std::size_t>(stage)]);
+    for (std::size_t at = 0; at < values.size(); ++at)
+      values[at].forward += static_cast<Nanos>(at % 7);
+    costs.by_microbatch.add_stage(values);
+  }
+  return costs;
+}
+
+void BM_DetailPlainStep(benchmark::State& state) {
+  const ValidSchedule schedule = one_f_one_b(state);
+  const CostModel costs = make_listed_costs(schedule);
+  const auto none = [](const BubbleReport&) { return std::vector<std::int32_t>{}; };
+  for (auto _ : state)
+    if (!detail_plain_step(schedule, costs, {}, none)) state.SkipWithError("the step is not plain");
+  per_op(state, schedule);
+}
+BENCHMARK(BM_DetailPlainStep)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
+
+void BM_DetailByProgram(benchmark::State& state) {
+  const ValidSchedule schedule = one_f_one_b(state);
+  const CostModel costs = make_listed_costs(schedule);
+  for (auto _ : state) {
+    const Program program = lower_to_program(schedule);
+    const Timeline timeline = simulate(program, costs);
+    benchmark::DoNotOptimize(analyze(schedule, program, timeline, {}, Slack::kSkip));
+  }
+  per_op(state, schedule);
+}
+BENCHMARK(BM_DetailByProgram)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
 
 /// A long step that repeats itself: 1F1B or two chunks per rank, and the time of a message in ns.
 struct LongStep {

@@ -157,5 +157,18 @@ TEST_F(MicrobatchCosts, AreRefusedForReplicas) {
   EXPECT_NE(outcome.output.find("2 data-parallel replicas"), std::string::npos) << outcome.output;
 }
 
+// Exported files show every op, so the whole step is simulated for them; without them, only what
+// the report shows.
+TEST_F(MicrobatchCosts, ReportTheSameWithAndWithoutFiles) {
+  write_costs(4, 40, {"forward", "input_grad", "weight_grad"});
+  for (const std::string shape : {"1f1b --pp 4 -m 40", "zb-h1 --pp 4 -m 40", "gpipe --pp 4 -m 40",
+                                  "interleaved --pp 2 --vpp 2 -m 40"}) {
+    const std::string command = "simulate " + shape + " --costs " + path("true.json");
+    const CommandOutcome report = run_command(command);
+    ASSERT_EQ(report.status, 0) << report.output;
+    EXPECT_EQ(run_command(command + " --trace " + path("step.json")).output, report.output);
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

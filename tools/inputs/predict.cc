@@ -6,6 +6,7 @@
 
 #include "sim/predict/choose_layers.h"
 #include "sim/predict/choose_lowering.h"
+#include "sim/predict/predict_plain.h"
 #include "tools/inputs/describe_inputs.h"
 #include "tools/inputs/load_schedule.h"
 #include "tools/inputs/notes.h"
@@ -70,10 +71,12 @@ TimedStep predict_report(ValidSchedule schedule, const PredictInputs& inputs,
                          const ChooseRanks& choose_ranks, std::span<const Note> noted) {
   const Config config = choose_layers(schedule, inputs.config());
   const LowerOptions lowering = choose_lowering(schedule, config);
-  auto repeated = predict_repeated(std::move(schedule), config, choose_ranks);
-  auto* const made = std::get_if<Prediction>(&repeated);
+  auto predicted = predict_repeated(std::move(schedule), config, choose_ranks);
+  if (auto* const whole = std::get_if<ValidSchedule>(&predicted))
+    predicted = predict_plain_report(std::move(*whole), config, choose_ranks);
+  auto* const made = std::get_if<Prediction>(&predicted);
   if (made == nullptr)
-    return predict_by(config, std::get<ValidSchedule>(std::move(repeated)), inputs, noted);
+    return predict_by(config, std::get<ValidSchedule>(std::move(predicted)), inputs, noted);
   print_step_notes(*made, inputs, noted);
   TimedStep step = make_timed_step(std::move(*made), lowering, inputs.flags());
   step.is_excerpt = true;

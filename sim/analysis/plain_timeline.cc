@@ -43,9 +43,13 @@ class Notes {
   Notes(const Schedule& schedule, const CostModel& costs, const MemoryModel& memory)
       : times_(schedule, costs),
         memory_(memory),
-        chunk_(chunk_millionths(memory.release)),
+        has_bytes_(!memory.by_microbatch.empty() || !memory.activation_bytes.empty()),
         first_ops_(schedule.rank_of_stage.size()),
-        left_(kMaxNanos / (2 * Nanos{schedule.shape.ranks})) {}
+        left_(kMaxNanos / (2 * Nanos{schedule.shape.ranks})) {
+    const MemoryDelta chunk = chunk_millionths(memory.release);
+    for (std::size_t kind = 0; kind < kPlainKinds; ++kind)
+      deltas_[kind] = {chunk(static_cast<OpKind>(kind)), memory.unit(static_cast<OpKind>(kind))};
+  }
 
   Nanos activation_travel(const Op& op) {
     return count(times_.activation(op.stage - 1, op.microbatch));
@@ -85,25 +89,27 @@ class Notes {
 
   Bytes bytes_of(const Op& op) const {
     if (!memory_.by_microbatch.empty()) return memory_.by_microbatch(op).activations(op.kind);
-    if (memory_.activation_bytes.empty()) return 0;
     return memory_.activation_bytes[static_cast<std::size_t>(op.stage)](op.kind);
   }
 
   void hold(const Op& op, std::size_t at, Rank& rank) {
-    rank.now.chunks += chunk_(op.kind);
-    rank.now.units = add_memory(rank.now.units, memory_.unit(op.kind));
-    rank.now.bytes = add_memory(rank.now.bytes, bytes_of(op));
+    const Held& delta = deltas_[static_cast<std::size_t>(op.kind)];
+    rank.now.chunks += delta.chunks;
+    rank.now.units = add_memory(rank.now.units, delta.units);
     if (rank.now.chunks > rank.highest.chunks) {
       rank.highest.chunks = rank.now.chunks;
       rank.peak_op = at;
     }
     rank.highest.units = std::max(rank.highest.units, rank.now.units);
+    if (!has_bytes_) return;
+    rank.now.bytes = add_memory(rank.now.bytes, bytes_of(op));
     rank.highest.bytes = std::max(rank.highest.bytes, rank.now.bytes);
   }
 
   PlainTimes times_;
   const MemoryModel& memory_;
-  MemoryDelta chunk_;
+  bool has_bytes_;
+  std::array<Held, kPlainKinds> deltas_;  ///< what an op of each kind adds, without bytes
   std::vector<std::array<std::size_t, kPlainKinds>> first_ops_;  ///< [stage]: their places
   Nanos left_;                                                   ///< until the limit of all times
   bool is_exact_ = true;

@@ -13,10 +13,9 @@ import json
 import os
 import pathlib
 import sys
-import tempfile
 import time
 
-from record_in_pytorch import BACKWARD, FORWARD, HOOKS, MICROBATCHES, RANKS, STEPS, judge, record
+from record_in_pytorch import BACKWARD, FORWARD, HOOKS, MICROBATCHES, RANKS, STEPS, check
 
 WIDTH = 8
 
@@ -129,14 +128,6 @@ def work(rank, port, folder, chunks, hooked):
     dist.destroy_process_group()
 
 
-def check(program, chunks, hooked, name):
-    label = f"Megatron-Core, {chunks} stage(s) per rank, {'hooks' if hooked else 'as it is'}"
-    with tempfile.TemporaryDirectory() as folder:
-        if not record(__file__, folder, [str(chunks), str(int(hooked))]):
-            return f"{label}: Megatron-Core failed"
-        return judge(program, folder, label, name, 2 * MICROBATCHES * chunks)
-
-
 def main():
     if "--work" in sys.argv:
         at = sys.argv.index("--work")
@@ -148,10 +139,9 @@ def main():
     options = parser.parse_args()
     failed = False
     for chunks, hooked, name in ((1, False, "1f1b"), (1, True, "1f1b"), (2, True, "interleaved")):
-        failure = check(options.program, chunks, hooked, name)
-        if failure:
-            failed = True
-            print(failure)
+        label = f"Megatron-Core, {chunks} stage(s) per rank, {'hooks' if hooked else 'as it is'}"
+        arguments = [str(chunks), str(int(hooked))]
+        failed |= not check(options.program, label, __file__, arguments, name, 2 * MICROBATCHES * chunks)
     return 1 if failed else 0
 
 

@@ -107,10 +107,12 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
 
 /// Schedules without backwards have less to do, so they are compared among themselves only.
 void warn_of_inference(const std::vector<ComparedRow>& rows) {
-  const auto is_training = [](const ComparedRow& row) { return row.step && trains(row); };
+  const auto is_training = [](const ComparedRow& row) {
+    return row.step && trains(*row.step->schedule);
+  };
   if (std::none_of(rows.begin(), rows.end(), is_training)) return;
   for (const ComparedRow& row : rows)
-    if (row.step && !trains(row))
+    if (row.step && !trains(*row.step->schedule))
       print_message(
           "bubblescope: {} has no backwards; 'vs best' compares it with schedules that do not "
           "train either\n",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "sim/ir/range.h"
 #include "sim/model/stage_kinds.h"
@@ -156,6 +157,27 @@ Stages keep_extra_work(const Stages& from, std::size_t count) {
   return to;
 }
 
+/// Whether two stages have the same work.
+bool is_alike(const StageEntry& stage, const StageEntry& other) {
+  const auto same = [&](const auto member) { return stage.*member == other.*member; };
+  const auto same_update = [&](const auto member) {
+    return stage.update.*member == other.update.*member;
+  };
+  const auto activations_of = [](const StageEntry& entry) {
+    return entry.activation_bytes ? std::optional(entry.activation_bytes->forward) : std::nullopt;
+  };
+  return stage.forward == other.forward && full_backward(stage) == full_backward(other) &&
+         std::all_of(kMembers.begin(), kMembers.end(), same) &&
+         std::all_of(kUpdates.begin(), kUpdates.end(), same_update) &&
+         activations_of(stage) == activations_of(other);
+}
+
+/// Whether stages lie between the ends, and the schedule has two of them.
+bool has_restaged_ends(const CostTable& table, const Schedule& schedule) {
+  return table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
+         is_restaged(table, schedule);
+}
+
 Stages restage(const Stages& from, std::size_t count, Ends ends) {
   switch (ends) {
     case Ends::kMoreLayers: return spread_evenly(from, count);
@@ -174,14 +196,18 @@ bool is_restaged(const CostTable& table, const Schedule& schedule) {
 }
 
 bool restages_ends(const CostTable& table, const Schedule& schedule) {
-  return table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
-         is_restaged(table, schedule);
+  if (!has_restaged_ends(table, schedule)) return false;
+  const auto differ = [](const Stages& stages) {
+    const Stages kinds = make_stage_kinds(stages);
+    return !is_alike(kinds[0], kinds[1]) || !is_alike(kinds[2], kinds[1]);
+  };
+  return differ(table.stages) || std::any_of(table.replicas.begin(), table.replicas.end(), differ);
 }
 
 CostTable restage(const CostTable& table, const Schedule& schedule) {
   if (!is_restaged(table, schedule)) return table;
   const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
-  const Ends ends = restages_ends(table, schedule) ? table.ends : Ends::kMoreLayers;
+  const Ends ends = has_restaged_ends(table, schedule) ? table.ends : Ends::kMoreLayers;
   CostTable fitted = table;
   fitted.stages = restage(table.stages, count, ends);
   for (Stages& stages : fitted.replicas) stages = restage(stages, count, ends);

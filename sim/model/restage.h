@@ -20,7 +20,8 @@ CostTable restage(const CostTable& table, const Schedule& schedule);
 /// Whether restage() changes the table.
 bool is_restaged(const CostTable& table, const Schedule& schedule);
 
-/// Whether it matters for the result in what way the first and the last stage differ from others.
+/// Whether the first or the last stage differs from others, and it matters for the result in what
+/// way.
 bool restages_ends(const CostTable& table, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

@@ -273,6 +273,17 @@ TEST(CommandLine, DiffShowsTheFirstDivergence) {
   ASSERT_EQ(run_with_messages("simulate 1f1b --pp 2 -m 2 --p2p 0.5 --save " + b).status, 0);
   EXPECT_EQ(run_with_messages("diff " + a + " " + a + " --fail-if 'makespan_ns_change!=0'").status,
             0);
+  const auto refusal_of = [&](const std::string& number) {
+    return run_with_messages("diff " + a + " " + b + " --fail-if '" + number + ">1%'").output;
+  };
+  for (const char* number :
+       {"step_ns_change", "step_change", "makespan_change", "makspan_ns_change"})
+    EXPECT_NE(refusal_of(number).find("; did you mean 'makespan_ns_change'? ("), std::string::npos)
+        << refusal_of(number);
+  for (const char* number : {"slowdown_change", "memory_change"})
+    EXPECT_EQ(refusal_of(number).find("did you mean"), std::string::npos) << refusal_of(number);
+  EXPECT_EQ(run_with_messages("diff " + a + " " + a + " --fail-if 'makespan_ns_change>1%'").status,
+            0);
   const CommandOutcome outcome =
       run_with_messages("diff " + a + " " + b + " --fail-if 'makespan_ns_change>0.1'");
   EXPECT_EQ(outcome.status, 1) << outcome.output;

@@ -51,6 +51,7 @@ TEST(ExitStatuses, OfModelsFollowTheSameRule) {
       {"1f1b --pp 64 -m 8 --model llama3-8b", 1, "make at most 34 stages, not 64"},
       {"1f1b --pp 4 -m 8 --model llama3-8b --ep 2", 2, "the model has no experts; leave --ep out"},
       {"1f1b --pp 4 --model llama3-8b --global-batch-size 7 --dp 2", 2, "is not a multiple of"},
+      {"1f1b --pp 4 -m 8 --model llama3-8b --gpu a100 --precision fp8", 2, "no 8-bit GEMMs"},
   };
   for (const Asked& asked : kModels)
     for (const char* command : {"simulate ", "compare "}) {

@@ -167,6 +167,8 @@ TEST(PreciseRefusals, ExplainRowsThatAreFasterThanTheBest) {
   expect_says(run, "vs best: the best is that of the rows that fit");
   EXPECT_EQ(run_command("compare zb-v,1f1b --pp 8 -m 32").output.find("vs best:"),
             std::string::npos);
+  expect_says("compare zb-v,1f1b --pp 2 -m 8 --model llama3-70b",
+              "vs best: no row fits, so that the best is the fastest of all");
 }
 
 // Stating no offload is offloading nothing, in the report as well.

@@ -225,6 +225,20 @@ class Compare(unittest.TestCase):
         with self.assertRaisesRegex(bs.UsageError, r"""^compare needs pp and m; for example bs.compare\("zb-h1", pp=4, m=8\)"""):
             bs.compare("zb-h1")
 
+    def test_all_schedules_and_counts_beside_a_schedule_of_ones_own(self):
+        mine = bs.schedule("1f1b", pp=3, m=6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            every = bs.compare("all", pp=3, m=6)
+            self.assertEqual(len(bs.compare([mine, "all"])), len(every) + 1)
+            self.assertEqual(len(bs.compare("all,1f1b", pp=3, m=6)), len(every))
+            beside = bs.compare("dualpipe,all", pp=3, m=6)
+        self.assertEqual([refusal.name for refusal in beside.refused], ["dualpipe"])
+        compared = bs.compare([mine, "interleaved"], vpp=4)
+        self.assertEqual(compared.refused, [])
+        self.assertEqual([report.json["vpp"] for report in compared], [1, 4])
+        self.assertEqual(len(bs.compare([mine], vpp=2).refused), 1)
+
     def test_the_best_is_that_of_the_program(self):
         for options in ({"cap": 3}, {"model": "llama3-8b", "gpu": "a100-40", "tp": 2}):
             words = [f"--{key}={value}" for key, value in options.items()]

@@ -87,6 +87,17 @@ TEST(Restage, HeavierEndsNeedThreeStagesAndTwoOfTheSchedule) {
   EXPECT_EQ(forwards_of(restage(two, unordered(4, 1))), (std::vector<Nanos>{5, 5, 7, 7}));
 }
 
+// Nothing needs saying about ends that are as the stages between them.
+TEST(Restage, EndsMatterWhereTheyDiffer) {
+  CostTable table = table_of({10, 10, 10, 10});
+  EXPECT_FALSE(restages_ends(table, unordered(2, 1)));
+  table.stages.back().activation_bytes = MemoryDelta{60, -20, -40};
+  EXPECT_TRUE(restages_ends(table, unordered(2, 1)));
+  table = table_of({10, 10, 10, 10});
+  table.stages.front().backward = 31;
+  EXPECT_TRUE(restages_ends(table, unordered(2, 1)));
+}
+
 TEST(Restage, HeavierEndsScaleMemoryAndUpdatesAsWell) {
   CostTable table = table_of({10, 10, 14});
   table.ends = Ends::kHeavierLayers;

@@ -10,8 +10,8 @@
 #include "exec/gpu/host/device_backend.h"
 #include "exec/training/host_bench.h"
 #include "sim/ir/error.h"
-#include "sim/ir/nearest_names.h"
 #include "sim/model/cost_assumptions.h"
+#include "sim/model/find_gpu.h"
 #include "tools/print.h"
 #include "traces/costs/gpu_file_writer.h"
 
@@ -20,12 +20,11 @@ namespace bubblescope::tools {
 namespace {
 
 std::string find_preset(const std::string& name) {
-  const auto& registry = Registry<GpuDef>::instance();
-  if (const GpuDef* def = registry.find(name)) return def->name;
+  if (const GpuDef* def = find_gpu(name)) return def->name;
   throw Error(fmt::format(
       "no gpu is called '{}'{}; calibrate --gpu takes a preset ('bubblescope list gpus' shows "
       "them all), which has what is not measured",
-      name, suggestion(nearest_names(name, registry))));
+      name, suggest_gpu(name)));
 }
 
 /// `devices` is null for a backend whose work runs on the host.
@@ -72,7 +71,7 @@ std::string calibrate_gpu(const CalibrateGpuRequest& request) {
   for (const MeasuredGemm& gemm : gpu.gemms)
     gpu.reachable_flops = std::max(gpu.reachable_flops, gemm.flops_per_second);
   // A host has no stated peak, and none but a host reaches more than it states.
-  const double stated = Registry<GpuDef>::instance().find(gpu.like)->gpu.peak_flops;
+  const double stated = find_gpu(gpu.like)->gpu.peak_flops;
   if (devices == nullptr || gpu.reachable_flops > stated) gpu.peak_flops = gpu.reachable_flops;
   if (bench->memory > 0) gpu.memory = bench->memory;
   gpu.memory_bytes_per_second =

@@ -340,7 +340,10 @@ int check_all(const std::vector<std::string>& names, const PredictInputs& inputs
   if (run.is_list) json.begin_array();
   for (const std::string& name : names) {
     try {
-      status = std::max(status, check_one(name, inputs, run, json));
+      const PredictInputs own = inputs.with([&](PredictOptions& flags) {
+        if (is_schedule_file(name)) flags.shape = leave_to_names(flags.shape, names);
+      });
+      status = std::max(status, check_one(name, own, run, json));
     } catch (const Error& error) {
       if (names.size() == 1 || is_of_machine(error.fault())) throw;
       status = std::max(status, report_unreadable(name, error, json));
@@ -383,6 +386,7 @@ int run_check(const Arguments& arguments) {
   const std::size_t given = names.size();
   names = expand_lists(names);
   const bool is_list = given != 1 || names.size() != 1;
+  flags.shape = complete_shape(names, flags);
   const PredictInputs inputs = read_inputs(std::move(flags), names);
   warn_of_unused_times(inputs.flags(), names);
   warn_of_unused_update(inputs.flags(), "an order is the same with any end of the step");

@@ -11,6 +11,7 @@
 #include "exec/training/expect_trainable.h"
 #include "sim/predict/choose_lowering.h"
 #include "tools/commands/calibrate_costs.h"
+#include "tools/commands/compare_table.h"
 #include "tools/commands/measure_together.h"
 #include "tools/commands/step_clocks.h"
 #include "tools/inputs/inputs.h"
@@ -264,6 +265,7 @@ std::vector<Comparison> compare_rows(std::vector<ComparedRow> rows,
   for (std::size_t at = 0; at < rows.size(); ++at) {
     if (first > 0) rows[at].step = priced.predict(rows[at]);
     comparisons.push_back(judge_at_clock(rows[at], std::move(own[at]), priced.of(rows[at]), run));
+    comparisons.back().over_limits = is_over_limits(rows[at]);
     if (first > 0 && reports) results.write(comparisons.back());
   }
   return comparisons;

@@ -45,10 +45,10 @@ namespace {
 constexpr const char* kCompareExample =
     "example: what does splitting the backward buy, and what does it cost in memory?\n"
     "  bubblescope compare gpipe,1f1b,zb-h1,zb-h2 --pp 8 -m 32 --f 10 --i 10 --w 9 --p2p 0.4\n"
-    "'all' stands for every schedule that trains and accepts the shape.\n"
+    "'all' stands for every schedule that trains and accepts the shape, also beside a file.\n"
     "A file states its shape, and names get the same; fail where it is over 2 % above the best:\n"
     "  bubblescope compare mine.csv,1f1b,zb-h1 --f 10 --i 10 --w 9 --fail-if "
-    "'mine.csv:vs_best>0.02'\n"
+    "'mine.csv:vs_best>2%'\n"
     "With --backend every schedule is also run, and its prediction judged:\n"
     "  bubblescope compare 1f1b,zb-h1 --shapes 4x8,8x32 --f 10 --i 10 --w 9 --backend cpu\n";
 
@@ -107,10 +107,12 @@ std::string sensitivities_text(const std::vector<ComparedRow>& rows) {
 
 /// Schedules without backwards have less to do, so they are compared among themselves only.
 void warn_of_inference(const std::vector<ComparedRow>& rows) {
-  const auto is_training = [](const ComparedRow& row) { return row.step && trains(row); };
+  const auto is_training = [](const ComparedRow& row) {
+    return row.step && trains(*row.step->schedule);
+  };
   if (std::none_of(rows.begin(), rows.end(), is_training)) return;
   for (const ComparedRow& row : rows)
-    if (row.step && !trains(row))
+    if (row.step && !trains(*row.step->schedule))
       print_message(
           "bubblescope: {} has no backwards; 'vs best' compares it with schedules that do not "
           "train either\n",
@@ -221,24 +223,12 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
   return gradients_match(comparisons) && !failed ? 0 : 1;
 }
 
-/// Files contain their shape; schedules by name need one. Returns it with the sizes of the files
-/// where no flag gives them.
-ShapeOptions complete_shape(const std::string& list, const PredictOptions& options) {
+/// Throws Error where schedules by name have no shape.
+void expect_shape(const std::string& list, const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
-  if (!has_open_sizes(options) || std::all_of(names.begin(), names.end(), is_schedule_file))
-    return options.shape;
-  const std::vector<StatedSizes> stated = read_stated_sizes(names);
-  if (stated.empty())
+  if (has_open_sizes(options) && !std::all_of(names.begin(), names.end(), is_schedule_file))
     throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
                 " --pp 4 -m 8'");
-  const ShapeOptions shape = take_stated_sizes(options, stated);
-  std::string taken;
-  if (!options.shape.ranks) taken += fmt::format(" --pp {}", *shape.ranks);
-  if (!options.shape.microbatches && shape.microbatches)
-    taken += fmt::format(" -m {}", *shape.microbatches);
-  print_message("bubblescope: schedules that are built by name have{}, as {} states\n", taken,
-                stated.front().name);
-  return shape;
 }
 
 struct CompareOptions {
@@ -253,7 +243,8 @@ struct CompareOptions {
 };
 
 void add_compare_options(CommandFlags& app, CompareOptions& options) {
-  app.add_option("SCHEDULES", options.list, "names or files, separated by commas; or 'all'")
+  app.add_option("SCHEDULES", options.list,
+                 "names or files, separated by commas; 'all' for every schedule")
       ->required();
   app.add_option("--shapes", options.shapes,
                  "several shapes, PPxM or PPxMxVPP each, instead of --pp, -m and --vpp")
@@ -320,7 +311,10 @@ int run_compare(const Arguments& arguments) {
   apply_shared_sizes(options.sizes, options.predict.model, options.run);
   find_unstated_defaults(app, options.predict);
   output.gate = parse_row_conditions(options.conditions);
-  if (options.shapes.empty()) options.predict.shape = complete_shape(options.list, options.predict);
+  if (options.shapes.empty()) {
+    options.predict.shape = complete_shape(names_of(options.list), options.predict);
+    expect_shape(options.list, options.predict);
+  }
   check_options(app, options);
   const bool shows_ops = !options.run.backend.empty() || writes_files(output.exports);
   if (!shows_ops && output.format != OutputFormat::kJson) options.predict.slack = Slack::kSkip;

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "tools/commands/compare_table.h"
+#include "tools/commands/measured_spread.h"
 #include "tools/commands/step_metrics.h"
+#include "tools/errors.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
 
@@ -45,12 +48,10 @@ void add_errors(Metrics& metrics, const PredictionError& error) {
   metrics["error_peak_memory"] = std::abs(error.peak_memory);
 }
 
-/// An entry for each row; one that was refused has no numbers.
-std::vector<GateRow> collect_rows(const std::vector<ComparedRow>& rows, const auto& metrics_of) {
-  std::vector<GateRow> gated;
-  for (const ComparedRow& row : rows)
-    gated.push_back({row.name, row.schedule, row.step ? metrics_of(row) : Metrics{}});
-  return gated;
+/// Whether a number that a condition names is not known of a row.
+bool is_unknown(const Condition& condition, const GateRow& row) {
+  const auto found = row.metrics.find(condition.metric);
+  return found != row.metrics.end() && std::isnan(found->second);
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ std::vector<GateRow> collect_rows(const std::vector<ComparedRow>& rows, const au
 void add_row_gate_option(CommandFlags& app, std::vector<std::string>& conditions) {
   app.add_option("--fail-if", conditions,
                  "exit 1 if this holds for any schedule, e.g. 'bubble_ratio>0.1', or for one: "
-                 "'zb-v:vs_best>0.02' (not known with --backend)")
+                 "'zb-v:vs_best>2%'")
       ->type_name("CONDITION");
 }
 
@@ -69,30 +70,40 @@ std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& t
 }
 
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows) {
-  return collect_rows(rows, [&](const ComparedRow& row) {
-    Metrics metrics = collect_step_metrics(*row.step);
-    metrics["vs_best"] = excess_over_best(row, rows);
-    return metrics;
-  });
+  const std::vector<double> excesses = excesses_over_best(rows);
+  std::vector<GateRow> gated;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    GateRow& row = gated.emplace_back(GateRow{rows[at].name, rows[at].schedule, {}});
+    if (!rows[at].step) continue;
+    row.metrics = collect_step_metrics(*rows[at].step);
+    row.metrics["vs_best"] = excesses[at];
+  }
+  return gated;
 }
 
 std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  return collect_rows(rows, [](const ComparedRow& row) {
-    Metrics metrics = collect_metrics(row.step->report);
-    add_errors(metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
-    return metrics;
-  });
+  std::vector<GateRow> gated;
+  for (const ComparedRow& compared : rows) {
+    GateRow& row = gated.emplace_back(GateRow{compared.name, compared.schedule, {}});
+    if (!compared.step) continue;
+    row.metrics = collect_metrics(compared.step->report);
+    row.metrics["vs_best"] = kUnknown;
+    add_errors(row.metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
+  }
+  return gated;
 }
 
 std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
                                   const std::vector<Comparison>& comparisons) {
+  const std::vector<double> excesses = excesses_over_best(comparisons);
   std::vector<GateRow> measured;
   for (GateRow& row : rows) {
     const auto of_row = std::find_if(comparisons.begin(), comparisons.end(),
                                      [&](const Comparison& one) { return one.label == row.name; });
     if (of_row == comparisons.end()) continue;
     row.metrics = collect_metrics(of_row->measured.step.report);
+    row.metrics["vs_best"] = excesses[static_cast<std::size_t>(of_row - comparisons.begin())];
     add_errors(row.metrics, of_row->error);
     measured.push_back(std::move(row));
   }
@@ -129,9 +140,16 @@ bool report_failures(const std::vector<RowCondition>& conditions,
                      const std::vector<GateRow>& rows) {
   bool failed = false;
   for (const RowCondition& each : conditions)
-    for (const GateRow& row : rows)
-      if (!row.metrics.empty() && is_about(each, row))
-        failed |= report_failures({each.condition}, row.metrics, row.name);
+    for (const GateRow& row : rows) {
+      if (row.metrics.empty() || !is_about(each, row)) continue;
+      if (is_unknown(each.condition, row)) {
+        print_error(fmt::format("{}: --fail-if cannot be evaluated: {} is not known", row.name,
+                                each.condition.metric));
+        failed = true;
+        continue;
+      }
+      failed |= report_failures({each.condition}, row.metrics, row.name);
+    }
   return failed;
 }
 

@@ -36,12 +36,12 @@ std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& t
 /// refused has no numbers: no condition on it holds, and its refusal fails the comparison anyway.
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows);
 
-/// The same before rows are measured: errors have no values yet.
+/// The same before rows are measured: errors and `vs_best` have no values yet.
 std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows);
 
-/// The measured rows with the numbers of their steps, and the errors of their predictions:
-/// `error_makespan`, `error_bubble_ratio`, `error_op_start_p50`, `error_op_start_p95` and
-/// `error_peak_memory`.
+/// The measured rows with the numbers of their steps, `vs_best`, and the errors of their
+/// predictions: `error_makespan`, `error_bubble_ratio`, `error_op_start_p50`, `error_op_start_p95`
+/// and `error_peak_memory`.
 std::vector<GateRow> measure_rows(std::vector<GateRow> rows,
                                   const std::vector<Comparison>& comparisons);
 
@@ -54,7 +54,8 @@ void expect_known(const std::vector<RowCondition>& conditions, const std::vector
 void warn_of_noise(const std::vector<RowCondition>& conditions,
                    const std::vector<ComparedRow>& rows);
 
-/// Reports the conditions that hold on stderr, with the row's name; returns true if any does.
+/// Reports the conditions that hold on stderr, with the row's name, and those on numbers that are
+/// not known; returns true if there are any.
 bool report_failures(const std::vector<RowCondition>& conditions, const std::vector<GateRow>& rows);
 
 }  // namespace bubblescope::tools

@@ -12,6 +12,7 @@
 #include "sim/ir/bytes_text.h"
 #include "tools/commands/measured_spread.h"
 #include "tools/commands/measurement_json.h"
+#include "tools/commands/vs_best.h"
 #include "tools/flags/field_names.h"
 #include "traces/reports/report_json.h"
 #include "traces/text/fit_table.h"
@@ -177,9 +178,14 @@ void write_comparison(traces::JsonWriter& json, const Comparison& comparison) {
   json.line(1).key("predicted").raw(report_json(comparison.predicted));
 }
 
-std::string comparison_json(const Comparison& comparison) {
-  return report_json(comparison.measured.step,
-                     [&](traces::JsonWriter& more) { write_comparison(more, comparison); });
+/// `excess` over the best one; nullopt where that is not known yet.
+std::string comparison_json(const Comparison& comparison, std::optional<double> excess) {
+  return report_json(comparison.measured.step, [&](traces::JsonWriter& more) {
+    write_comparison(more, comparison);
+    if (!excess) return;
+    more.line(1).key("vs_best");
+    std::isnan(*excess) ? more.null() : more.shortest(*excess);
+  });
 }
 
 std::string order_text(const OrderAgreement& agreement) {
@@ -192,22 +198,6 @@ std::string order_text(const OrderAgreement& agreement) {
       "order of the schedules: Kendall's tau {:.2f} over {} of {} pairs{}\n", *agreement.tau,
       agreement.counted, agreement.pairs,
       agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
-}
-
-/// How many predictions the measurements cannot tell from the truth, and how far the machine
-/// drifted.
-std::string within_text(const std::vector<Comparison>& comparisons) {
-  std::size_t within = 0;
-  double drift = 0;
-  for (const Comparison& comparison : comparisons) {
-    const StepSpread spread = compute_spread(comparison.measured);
-    within += is_within_spread(comparison) ? 1 : 0;
-    drift = std::max(drift, fraction(spread.drift, spread.median));
-  }
-  return fmt::format(
-      "predicted steps within the spread of the measured ones: {} of {}; between two blocks of "
-      "steps the median moved by up to {:.1f} %\n",
-      within, comparisons.size(), 100 * drift);
 }
 
 /// "predictions are scaled from the 1980 MHz of the costs to the 1755 to 1920 MHz of the steps";
@@ -243,6 +233,7 @@ traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
   std::vector<traces::TableColumn> columns{{"schedule", {}, true, traces::kAlwaysShown},
                                            {"", {}, true, traces::kAlwaysShown},
                                            {"makespan ms", {}, false, traces::kAlwaysShown},
+                                           {"vs best %", {}, false, 45},
                                            {"bubble %", {}, false, 80},
                                            {"error %", {}, false, 90},
                                            {"p50 %", {}, false, 40},
@@ -258,14 +249,20 @@ traces::FittedTable draw_errors(const std::vector<Comparison>& comparisons,
   };
   const auto percent = [](double ratio) { return fmt::format("{:.2f}", 100 * ratio); };
   const auto change = [](double ratio) { return fmt::format("{:+.2f}", 100 * ratio); };
-  for (const Comparison& comparison : comparisons) {
+  const auto above = [](double excess) -> std::string {
+    return std::isnan(excess) ? "-" : fmt::format("{:+.2f}", 100 * excess);
+  };
+  const std::vector<double> excesses = excesses_over_best(comparisons);
+  for (std::size_t at = 0; at < comparisons.size(); ++at) {
+    const Comparison& comparison = comparisons[at];
     const PredictionError& error = comparison.error;
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const StepSpread spread = compute_spread(comparison.measured);
-    add({comparison.label, "predicted", step(predicted), percent(predicted.bubble->ratio)});
-    add({"", "measured", step(measured), percent(measured.bubble->ratio), change(error.makespan),
-         percent(error.op_start_p50), percent(error.op_start_p95), change(error.peak_memory),
+    add({comparison.label, "predicted", step(predicted), "", percent(predicted.bubble->ratio)});
+    add({"", "measured", step(measured), above(excesses[at]), percent(measured.bubble->ratio),
+         change(error.makespan), percent(error.op_start_p50), percent(error.op_start_p95),
+         change(error.peak_memory),
          fmt::format("{} to {}", traces::format_time(spread.min),
                      traces::format_time(spread.max))});
   }
@@ -327,7 +324,7 @@ std::string write_comparison_text(const std::vector<Comparison>& comparisons,
       divergences += fmt::format("{:<{}}{}\n", "", width, describe_pools(comparison));
   }
   text += "\n" + divergences;
-  text += within_text(comparisons) + clocks_text(comparisons);
+  text += describe_spreads(comparisons) + clocks_text(comparisons);
   text += order_text(compute_order_agreement(comparisons));
   const Measurement& first = comparisons[0].measured;
   return text +
@@ -338,25 +335,29 @@ std::string write_comparison_csv(const std::vector<Comparison>& comparisons) {
   std::string text =
       "schedule,predicted_ns,measured_ns,predicted_bubble_ratio,measured_bubble_ratio,"
       "error_makespan,error_bubble_ratio,error_op_start_p50,error_op_start_p95,"
-      "error_peak_memory,gradients_match,pp,vpp,microbatches,measured_min_ns,measured_max_ns\n";
-  for (const Comparison& comparison : comparisons) {
+      "error_peak_memory,gradients_match,pp,vpp,microbatches,measured_min_ns,measured_max_ns,"
+      "vs_best\n";
+  const std::vector<double> excesses = excesses_over_best(comparisons);
+  for (std::size_t at = 0; at < comparisons.size(); ++at) {
+    const Comparison& comparison = comparisons[at];
     const BubbleReport& predicted = comparison.predicted.report;
     const BubbleReport& measured = comparison.measured.step.report;
     const PredictionError& error = comparison.error;
     const StepSpread spread = compute_spread(comparison.measured);
     const std::optional<bool> match = find_match({comparison});
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label, predicted.makespan,
-        measured.makespan, predicted.bubble->ratio, measured.bubble->ratio, error.makespan,
-        error.bubble_ratio, error.op_start_p50, error.op_start_p95, error.peak_memory,
-        match ? fmt::format("{}", *match) : "null", predicted.shape.ranks, predicted.shape.chunks,
-        predicted.shape.microbatches, spread.min, spread.max);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", comparison.label,
+                        predicted.makespan, measured.makespan, predicted.bubble->ratio,
+                        measured.bubble->ratio, error.makespan, error.bubble_ratio,
+                        error.op_start_p50, error.op_start_p95, error.peak_memory,
+                        match ? fmt::format("{}", *match) : "null", predicted.shape.ranks,
+                        predicted.shape.chunks, predicted.shape.microbatches, spread.min,
+                        spread.max, excess_csv(excesses[at]));
   }
   return text;
 }
 
 std::string write_result_line(const Comparison& comparison) {
-  std::string line = comparison_json(comparison);
+  std::string line = comparison_json(comparison, {});
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line + "\n";
 }
@@ -378,7 +379,9 @@ std::string write_comparison_json(const std::vector<Comparison>& comparisons) {
   json.member("of", agreement.pairs).end_object().key("noise");
   warning.empty() ? json.null() : json.value(warning);
   json.line(0).key("reports").begin_array();
-  for (const Comparison& comparison : comparisons) json.line(0).raw(comparison_json(comparison));
+  const std::vector<double> excesses = excesses_over_best(comparisons);
+  for (std::size_t at = 0; at < comparisons.size(); ++at)
+    json.line(0).raw(comparison_json(comparisons[at], excesses[at]));
   json.end_array().end_object();
   return text + '\n';
 }

@@ -33,6 +33,7 @@ struct Comparison {
   /// where they are not known.
   std::optional<double> costs_sm_mhz = {};
   std::optional<double> measured_sm_mhz = {};
+  bool over_limits = false;  ///< a rank exceeds its cap in the predicted step
 };
 
 /// Judges a prediction by what was measured.
@@ -43,7 +44,8 @@ Comparison judge_prediction(const std::string& label, TimedStep predicted, Measu
 /// schedule vary by more than a tenth, or schedules cannot be told apart. Empty otherwise.
 std::string describe_noise_problem(const std::vector<Comparison>& comparisons);
 
-/// Writes one schedule's measurement and its prediction as one line of json, as soon as it exists.
+/// Writes one schedule's measurement and its prediction as one line of json, as soon as it exists,
+/// and the best one is not known.
 std::string write_result_line(const Comparison& comparison);
 
 /// Writes the table for people.

@@ -66,7 +66,6 @@ TimedStep predict_step(const std::string& name, const PredictInputs& inputs, Row
 
 ComparedRow predict_row(const std::string& name, PredictOptions flags, const InputFiles& files,
                         RowDetail detail, std::span<const Note> noted) {
-  if (!is_schedule_file(name)) flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
   try {
     TimedStep step = predict_step(name, PredictInputs(std::move(flags), files), detail, noted);
     std::string over;
@@ -83,7 +82,7 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
 }  // namespace
 
 std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names = is_all(list) ? list_trained_schedules() : list_schedules(list);
+  std::vector<std::string> names = expand_all(list).names;
   if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
   return names;
 }
@@ -92,24 +91,32 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictInputs& inputs, RowDetail detail) {
   for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
+  const std::vector<std::string> names = names_of(list);
+  const std::vector<std::string> asked = expand_all(list).asked;
   std::vector<ComparedRow> rows;
+  const auto is_asked = [&](const std::string& name) {
+    return std::any_of(asked.begin(), asked.end(),
+                       [&](const std::string& one) { return is_same_schedule(one, name); });
+  };
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {
     row.name = row.schedule = std::move(name);
-    row.of_all = is_all(list);
     if (row.of_all && !row.refusal.empty()) return;
     if (shapes.size() > 1) row.name += " " + shape;
     rows.push_back(std::move(row));
   };
   std::vector<Note> noted;
   const auto predict_next = [&](const std::string& name, PredictOptions mine) {
+    mine.shape = is_schedule_file(name) ? leave_to_names(mine.shape, names)
+                                        : drop_unused_flags(mine.shape, find_schedule(name));
     ComparedRow row = predict_row(name, std::move(mine), inputs.files(), detail, noted);
+    row.of_all = !is_asked(name);
     if (row.step) noted = {Note::kCapInUnits};  // which says the same of all schedules
     return row;
   };
   const auto add = [&](const PredictOptions& mine, const std::string& shape) {
     PredictOptions fixed = mine;
     fixed.policy.reset();
-    for (const std::string& name : names_of(list)) {
+    for (const std::string& name : names) {
       ComparedRow row = predict_next(name, fixed);
       std::optional<ValidSchedule> hint;
       if (mine.policy && row.step) hint = make_hint(row.step->schedule, mine.cost.lower.overlap);
@@ -149,9 +156,11 @@ int status_of(const std::vector<ComparedRow>& rows) {
 
 void warn_of_unused_chunks(const std::vector<std::string>& shapes,
                            const std::vector<std::string>& names) {
-  const bool is_taken = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return is_schedule_file(name) || takes_chunks(find_schedule(name));
-  });
+  const bool are_files = std::all_of(names.begin(), names.end(), is_schedule_file);
+  const bool is_taken =
+      are_files || std::any_of(names.begin(), names.end(), [](const std::string& name) {
+        return !is_schedule_file(name) && takes_chunks(find_schedule(name));
+      });
   for (const std::string& shape : shapes)
     if (!is_taken && parse_shape(shape).size() == 3)
       print_message(

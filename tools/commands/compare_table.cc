@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "sim/analysis/highest_peak.h"
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
+#include "tools/commands/vs_best.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -26,8 +27,7 @@ Nanos whole_step(const BubbleReport& report) {
   return report.job ? report.job->step : report.makespan;
 }
 
-bool trains(const ComparedRow& row) {
-  const Schedule& schedule = *row.step->schedule;
+bool trains(const Schedule& schedule) {
   return has_kind(schedule, OpKind::kBackward) || has_kind(schedule, OpKind::kInputGrad);
 }
 
@@ -55,16 +55,6 @@ double time_per_microbatch(const ComparedRow& row) {
   return static_cast<double>(whole_step(row.step->report)) / microbatches_of(row);
 }
 
-/// Whether the row cannot be chosen: its memory is too small, or a rank exceeds its cap.
-bool is_over_limits(const ComparedRow& row) { return is_too_full(row) || !row.refusal.empty(); }
-
-/// Whether a row is a better choice than the best one before it.
-bool is_better(const ComparedRow& row, const ComparedRow& best) {
-  const bool over = is_over_limits(row);
-  if (over != is_over_limits(best)) return !over;
-  return time_per_microbatch(row) < time_per_microbatch(best);
-}
-
 bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
   std::string first;
   for (const ComparedRow& row : rows) {
@@ -75,28 +65,17 @@ bool differ_in_gradients(const std::vector<ComparedRow>& rows) {
   return false;
 }
 
-using BestRows = std::array<const ComparedRow*, 2>;  ///< without and with backwards
-
-BestRows find_best_rows(const std::vector<ComparedRow>& rows) {
-  BestRows best{};
-  for (const ComparedRow& row : rows) {
-    if (!row.step) continue;
-    const ComparedRow*& best_so_far = best.at(trains(row));
-    if (best_so_far == nullptr || is_better(row, *best_so_far)) best_so_far = &row;
-  }
-  return best;
+/// The steps of the rows that have one.
+std::vector<RankedStep> rank_steps(const std::vector<ComparedRow>& rows) {
+  std::vector<RankedStep> steps;
+  for (const ComparedRow& row : rows)
+    if (row.step)
+      steps.push_back({whole_step(row.step->report), row.step->schedule->shape.microbatches,
+                       trains(*row.step->schedule), is_over_limits(row)});
+  return steps;
 }
 
-double excess_over(const ComparedRow& row, const ComparedRow& best) {
-  const Nanos step = whole_step(row.step->report);
-  const Nanos shortest = whole_step(best.step->report);
-  if (shortest == 0 && step > 0) return std::numeric_limits<double>::quiet_NaN();
-  if (microbatches_of(row) == microbatches_of(best)) return fraction(step - shortest, shortest);
-  return time_per_microbatch(row) / time_per_microbatch(best) - 1;
-}
-
-std::string above_best(const ComparedRow& row, const ComparedRow& best) {
-  const double excess = excess_over(row, best);
+std::string excess_text(double excess) {
   return std::isnan(excess) ? "-" : fmt::format("{:+.2f}%", 100 * excess);
 }
 
@@ -148,12 +127,19 @@ bool differ_in_microbatches(const std::vector<ComparedRow>& rows) {
   return false;
 }
 
-double excess_over_best(const ComparedRow& row, const std::vector<ComparedRow>& rows) {
-  return excess_over(row, *find_best_rows(rows).at(trains(row)));
+bool is_over_limits(const ComparedRow& row) { return is_too_full(row) || !row.refusal.empty(); }
+
+std::vector<double> excesses_over_best(const std::vector<ComparedRow>& rows) {
+  const std::vector<double> of_steps = find_excesses(rank_steps(rows));
+  std::vector<double> excesses;
+  std::size_t step = 0;
+  for (const ComparedRow& row : rows)
+    excesses.push_back(row.step ? of_steps.at(step++) : std::numeric_limits<double>::quiet_NaN());
+  return excesses;
 }
 
 std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>& rows) {
-  const BestRows best = find_best_rows(rows);
+  const std::vector<double> excesses = excesses_over_best(rows);
   std::vector<traces::TableColumn> columns;
   const auto add = [&](const char* head, int importance, auto&& cell) {
     traces::TableColumn& next = columns.emplace_back();
@@ -174,8 +160,9 @@ std::vector<traces::TableColumn> columns_of_rows(const std::vector<ComparedRow>&
     add("per mb", 9, [](const ComparedRow& row, Report) {
       return traces::format_time(static_cast<Nanos>(time_per_microbatch(row)));
     });
-  add("vs best", 8,
-      [&](const ComparedRow& row, Report) { return above_best(row, *best.at(trains(row))); });
+  add("vs best", 8, [&](const ComparedRow& row, Report) {
+    return excess_text(excesses[static_cast<std::size_t>(&row - rows.data())]);
+  });
   add("bubble", 7, [](const ComparedRow&, Report report) { return percent(report.bubble->ratio); });
   add("span rate", 1,
       [](const ComparedRow&, Report report) { return percent(report.bubble->span_rate); });
@@ -200,7 +187,7 @@ bool are_misfits_faster(const std::vector<ComparedRow>& rows) {
   return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& misfit) {
     if (!is_misfit(misfit)) return false;
     return std::any_of(rows.begin(), rows.end(), [&](const ComparedRow& row) {
-      return fits(row) && trains(row) == trains(misfit) &&
+      return fits(row) && trains(*row.step->schedule) == trains(*misfit.step->schedule) &&
              time_per_microbatch(misfit) < time_per_microbatch(row);
     });
   });
@@ -218,6 +205,8 @@ std::string describe_columns(const std::vector<ComparedRow>& rows) {
   if (are_misfits_faster(rows))
     text +=
         "vs best: the best is that of the rows that fit; a faster one that does not has a minus\n";
+  if (lack_fitting_step(rank_steps(rows)))
+    text += "vs best: no row fits, so that the best is the fastest of all\n";
   if (has_job_steps(rows))
     text +=
         "step: of the whole job, with the replicas and the time outside the pipeline of its "

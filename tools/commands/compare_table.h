@@ -20,8 +20,11 @@ std::int64_t max_sends(const BubbleReport& report);
 /// pipeline.
 Nanos whole_step(const BubbleReport& report);
 
-/// Whether the schedule of a row with a step has backwards.
-bool trains(const ComparedRow& row);
+/// Whether the schedule has backwards.
+bool trains(const Schedule& schedule);
+
+/// Whether the row cannot be chosen: its memory is too small, or a rank exceeds its cap.
+bool is_over_limits(const ComparedRow& row);
 
 /// Returns the fullest rank of a row with a model; nullopt for other rows.
 std::optional<ModelFit> find_row_fit(const ComparedRow& row);
@@ -34,10 +37,9 @@ std::string gradients_of(const ComparedRow& row);
 /// compared.
 bool differ_in_microbatches(const std::vector<ComparedRow>& rows);
 
-/// By how much the step of a row exceeds the best one of those that train, or do not, as it does,
-/// and that fit: in all where their steps have as many micro-batches, else per micro-batch; as a
-/// fraction. NaN where the best takes no time.
-double excess_over_best(const ComparedRow& row, const std::vector<ComparedRow>& rows);
+/// By how much the step of each row exceeds the best one, as find_excesses() has it. NaN for rows
+/// without a step, too.
+std::vector<double> excesses_over_best(const std::vector<ComparedRow>& rows);
 
 /// Returns the columns, with a cell for each row that has a step. Some are shown only if they say
 /// something: "step" if a whole step is longer than its makespan, "per mb" if steps have different

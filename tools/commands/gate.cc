@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "sim/analysis/highest_peak.h"
 #include "sim/ir/error.h"
@@ -47,16 +48,23 @@ Condition parse_condition(const std::string& text) {
   for (const Named<Relation>& relation : kRelations) {
     const std::size_t at = packed.find(relation.name);
     if (at == std::string::npos || at == 0) continue;
-    const std::string limit = packed.substr(at + relation.name.size());
+    std::string limit = packed.substr(at + relation.name.size());
+    const bool in_percent = limit.ends_with('%');
+    if (in_percent) limit.pop_back();
     char* end = nullptr;
     const double value = std::strtod(limit.c_str(), &end);
     if (limit.empty() || *end != '\0' || !std::isfinite(value)) break;
-    return {text, packed.substr(0, at), relation.choice, value};
+    return {text, packed.substr(0, at), relation.choice, in_percent ? value / 100 : value,
+            in_percent};
   }
   throw Error(
       "--fail-if: '" + text +
-      "' is not a condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1'");
+      "' is not a condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1' or "
+      "'bubble_ratio>0.1'");
 }
+
+/// The relative change of the metric before it.
+constexpr std::string_view kChange = "_change";
 
 /// The values that a metric can have.
 struct Range {
@@ -74,7 +82,6 @@ Range range_of(std::string_view metric) {
   const auto is_among = [&](const auto& names) {
     return std::find(names.begin(), names.end(), metric) != names.end();
   };
-  constexpr std::string_view kChange = "_change";
   const bool is_change = metric.ends_with(kChange);
   if (is_change) metric.remove_suffix(kChange.size());
   const bool is_fraction = is_among(kFractions);
@@ -86,14 +93,27 @@ Range range_of(std::string_view metric) {
   return is_amount ? Range{0, HUGE_VAL} : Range{};
 }
 
+/// Whether values of a metric are fractions of something.
+bool is_fraction(std::string_view metric) {
+  constexpr std::array<std::string_view, 7> kFractions{
+      "bubble_ratio", "bubble_span_rate", "bubble_overhead", "mfu",
+      "replay_error", "slowdown",         "vs_best"};
+  return std::find(kFractions.begin(), kFractions.end(), metric) != kFractions.end() ||
+         metric.starts_with("error_") || metric.starts_with("op_start_") ||
+         metric.ends_with(kChange);
+}
+
 std::string range_text(const Range& range) {
   if (range.max == 1) return "is a fraction from 0 to 1";
   return range.min < 0 ? "is a fraction, never below -1" : "is never below 0";
 }
 
-/// Throws Error for a condition that always or never holds: a gate with it would fail always or
-/// never.
+/// Throws Error for a condition in percent on what is no fraction, and for one that always or never
+/// holds: a gate with it would fail always or never.
 void expect_possible(const Condition& condition) {
+  if (condition.in_percent && !is_fraction(condition.metric))
+    throw Error(fmt::format("--fail-if: '{}' compares {}, which is no fraction, with percent",
+                            condition.text, condition.metric));
   const Range range = range_of(condition.metric);
   const double limit = condition.limit;
   const bool is_inside = limit >= range.min && limit <= range.max;
@@ -108,6 +128,32 @@ void expect_possible(const Condition& condition) {
                           range.max == 1 && limit > 1 && limit <= 100
                               ? fmt::format("; for {:g} % write {:g}", limit, limit / 100)
                               : ""));
+}
+
+/// Names that others give to numbers; the makespan of one step is all of its time.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOtherNames{
+    {{"step", "step_ns"},
+     {"step_ns", "makespan_ns"},
+     {"memory", "peak_memory_bytes"},
+     {"peak_memory", "peak_memory_bytes"}}};
+
+/// The nearest metrics; of changes to the name of one, and of other numbers to any other name.
+std::vector<std::string> nearest_metrics(std::string_view wanted,
+                                         const std::vector<std::string>& names) {
+  const std::string_view suffix = wanted.ends_with(kChange) ? kChange : "";
+  std::string stem(wanted.substr(0, wanted.size() - suffix.size()));
+  std::vector<std::string> stems;
+  for (const std::string& name : names)
+    if (name.ends_with(kChange) != suffix.empty())
+      stems.push_back(name.substr(0, name.size() - suffix.size()));
+  const auto is_known = [&](std::string_view name) {
+    return std::find(stems.begin(), stems.end(), name) != stems.end();
+  };
+  for (const auto& [other, name] : kOtherNames)
+    if (stem == other && !is_known(stem)) stem = name;
+  std::vector<std::string> nearest = nearest_names(stem, stems);
+  for (std::string& name : nearest) name += suffix;
+  return nearest.empty() && suffix.empty() ? nearest_names(wanted, names) : nearest;
 }
 
 /// Writes whole numbers, such as nanoseconds and bytes, with all their digits.
@@ -157,7 +203,7 @@ void expect_known(const std::vector<Condition>& conditions, const Metrics& metri
     std::vector<std::string> names;
     for (const auto& [name, value] : metrics) names.push_back(name);
     throw Error(fmt::format("--fail-if: no number is called '{}'{} (there are {})",
-                            condition.metric, suggestion(nearest_names(condition.metric, names)),
+                            condition.metric, suggestion(nearest_metrics(condition.metric, names)),
                             fmt::join(names, ", ")));
   }
 }

@@ -25,16 +25,18 @@ struct Condition {
   std::string metric;
   Relation relation = Relation::kAbove;
   double limit = 0;
+  bool in_percent = false;  ///< the limit was written as "5%"
 };
 
 /// Adds `--fail-if CONDITION`, which may be given several times.
 void add_gate_option(CommandFlags& app, std::vector<std::string>& conditions);
 
-/// Parses conditions. Throws Error for a text that is not a condition.
+/// Parses conditions, whose limits may be in percent: "5%" is 0.05. Throws Error for a text that is
+/// not a condition.
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts);
 
-/// Throws Error for a condition on an unknown metric, and for one that always or never holds
-/// because its limit is outside the metric's range.
+/// Throws Error for a condition on an unknown metric, for one in percent on what is no fraction,
+/// and for one that always or never holds because its limit is outside the metric's range.
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics);
 
 /// Reports the conditions that hold on stderr, of one of several jobs with its name; returns true

@@ -8,6 +8,8 @@
 #include <cstdlib>
 
 #include "sim/ir/quantile.h"
+#include "tools/commands/compare_table.h"
+#include "tools/commands/vs_best.h"
 #include "traces/text/time_axis.h"
 
 namespace bubblescope::tools {
@@ -84,6 +86,30 @@ OrderAgreement compute_order_agreement(const std::vector<Comparison>& comparison
   if (agreement.counted > 0)
     agreement.tau = static_cast<double>(sum) / static_cast<double>(agreement.counted);
   return agreement;
+}
+
+std::string describe_spreads(const std::vector<Comparison>& comparisons) {
+  std::size_t within = 0;
+  double drift = 0;
+  for (const Comparison& comparison : comparisons) {
+    const StepSpread spread = compute_spread(comparison.measured);
+    within += is_within_spread(comparison) ? 1 : 0;
+    drift = std::max(drift, fraction(spread.drift, spread.median));
+  }
+  return fmt::format(
+      "predicted steps within the spread of the measured ones: {} of {}; between two blocks of "
+      "steps the median moved by up to {:.1f} %\n",
+      within, comparisons.size(), 100 * drift);
+}
+
+std::vector<double> excesses_over_best(const std::vector<Comparison>& comparisons) {
+  std::vector<RankedStep> steps;
+  for (const Comparison& comparison : comparisons) {
+    const TimedStep& step = comparison.measured.step;
+    steps.push_back({whole_step(step.report), step.schedule->shape.microbatches,
+                     trains(*step.schedule), comparison.over_limits});
+  }
+  return find_excesses(steps);
 }
 
 }  // namespace bubblescope::tools

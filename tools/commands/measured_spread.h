@@ -43,6 +43,13 @@ bool is_within_spread(const Comparison& comparison);
 /// thousandth apart.
 bool are_apart(const StepSpread& left, const StepSpread& right);
 
+/// By how much each measured step exceeds the best one, as find_excesses() has it.
+std::vector<double> excesses_over_best(const std::vector<Comparison>& comparisons);
+
+/// How many predictions the measurements cannot tell from the truth, and how far the machine
+/// drifted.
+std::string describe_spreads(const std::vector<Comparison>& comparisons);
+
 /// The agreement between predicted and measured order of schedules.
 struct OrderAgreement {
   std::int64_t pairs = 0;    ///< pairs whose predictions are over a thousandth apart

@@ -167,7 +167,7 @@ std::string explain_precision(std::string_view name) {
     return "; here 'fp8' stands for all recipes of 8 bits";
   constexpr std::array<std::string_view, 5> kFourBits{"fp4", "float4", "int4", "mxfp4", "nvfp4"};
   if (std::find(kFourBits.begin(), kFourBits.end(), name) != kFourBits.end())
-    return "; GEMMs in 4 bits are not modelled, and 'fp8' is the least that is";
+    return "; GEMMs in 4 bits are not modelled; 'fp8' has the fewest bits of those that are";
   if (name == "fp32" || name == "float32" || name == "tf32")
     return "; GEMMs in 32 bits are not modelled";
   return {};

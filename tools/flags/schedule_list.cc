@@ -44,6 +44,20 @@ std::vector<std::string> list_schedules(const std::string& list) {
 
 bool is_all(const std::string& name) { return normalize_name(name) == "all"; }
 
+ExpandedList expand_all(const std::string& list) {
+  ExpandedList expanded;
+  for (std::string& word : list_schedules(list)) {
+    if (is_all(word)) {
+      for (std::string& name : list_trained_schedules()) expanded.names.push_back(std::move(name));
+      continue;
+    }
+    expanded.names.push_back(word);
+    expanded.asked.push_back(std::move(word));
+  }
+  expanded.names = without_repeats(std::move(expanded.names));
+  return expanded;
+}
+
 std::vector<std::string> list_trained_schedules() {
   std::vector<std::string> names;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -173,13 +174,41 @@ ShapeOptions take_stated_sizes(const PredictOptions& options,
 
 std::vector<StatedSizes> read_stated_sizes(const std::vector<std::string>& names) {
   std::vector<StatedSizes> stated;
+  std::optional<Error> unreadable;
   for (const std::string& name : names) {
     if (!is_schedule_file(name) || name == "-") continue;  // stdin can be read once
-    expect_no_workload(name);
-    const Shape shape = traces::read_schedule_file(name).schedule.shape;
-    stated.push_back({name, shape.ranks, shape.microbatches});
+    try {
+      expect_no_workload(name);
+      const Shape shape = traces::read_schedule_file(name).schedule.shape;
+      stated.push_back({name, shape.ranks, shape.microbatches});
+    } catch (const Error& error) {
+      if (!unreadable) unreadable = error;
+    }
   }
+  if (stated.empty() && unreadable) throw *unreadable;
   return stated;
+}
+
+ShapeOptions complete_shape(const std::vector<std::string>& names, const PredictOptions& options) {
+  if (!has_open_sizes(options) || std::all_of(names.begin(), names.end(), is_schedule_file))
+    return options.shape;
+  const std::vector<StatedSizes> stated = read_stated_sizes(names);
+  if (stated.empty()) return options.shape;
+  const ShapeOptions shape = take_stated_sizes(options, stated);
+  std::string taken;
+  if (!options.shape.ranks) taken += fmt::format(" --pp {}", *shape.ranks);
+  if (!options.shape.microbatches && shape.microbatches)
+    taken += fmt::format(" -m {}", *shape.microbatches);
+  print_message("bubblescope: schedules that are built by name have{}, as {} states\n", taken,
+                stated.front().name);
+  return shape;
+}
+
+ShapeOptions leave_to_names(ShapeOptions shape, const std::vector<std::string>& names) {
+  if (std::all_of(names.begin(), names.end(), is_schedule_file)) return shape;
+  shape.chunks.reset();
+  shape.slices.reset();
+  return shape;
 }
 
 std::variant<ValidSchedule, InvalidSchedule> load_schedule(const std::string& name_or_path,

@@ -26,13 +26,22 @@ struct StatedSizes {
 /// Whether flags leave open how many ranks or micro-batches a schedule has that is built by name.
 bool has_open_sizes(const PredictOptions& options);
 
-/// The shapes of the files among the names, but for stdin.
+/// The shapes of the files among the names, but for stdin. Files that cannot be read state nothing
+/// where others do; throws Error where none can be read.
 std::vector<StatedSizes> read_stated_sizes(const std::vector<std::string>& names);
 
 /// The shape of schedules that are built by name, with the sizes that flags leave open and these
 /// schedules state. Throws Error where they differ in them.
 ShapeOptions take_stated_sizes(const PredictOptions& options,
                                const std::vector<StatedSizes>& stated);
+
+/// The shape of the schedules that are built by name among `names`, as flags give it; sizes that
+/// flags leave open are those of the files, which a message says. Throws Error where files differ.
+ShapeOptions complete_shape(const std::vector<std::string>& names, const PredictOptions& options);
+
+/// The flags of a shape for the files among `names`: chunks and slices are meant for the schedules
+/// that are built by name, if there are any, because each file states its own.
+ShapeOptions leave_to_names(ShapeOptions shape, const std::vector<std::string>& names);
 
 /// Whether the ops of a loaded schedule are priced from the inputs.
 enum class CostUse : std::uint8_t { kPriced, kOrderOnly };

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/registry.h"
+#include "sim/model/find_gpu.h"
 #include "tools/flags/framework_names.h"
 #include "tools/print.h"
 #include "traces/costs/gpu_file.h"
@@ -22,13 +24,30 @@ namespace bubblescope::tools {
 
 namespace {
 
+/// Null where no preset is called so.
+template <class Def>
+const Def* find_preset(const std::string& name) {
+  if constexpr (std::is_same_v<Def, GpuDef>)
+    return find_gpu(name);
+  else
+    return Registry<Def>::instance().find(name);
+}
+
+/// The presets that an unknown name may mean, at the end of an error message.
+template <class Def>
+std::string suggest_presets(const std::string& name) {
+  if constexpr (std::is_same_v<Def, GpuDef>)
+    return suggest_gpu(name);
+  else
+    return suggestion(nearest_names(name, Registry<Def>::instance()));
+}
+
 /// Finds a preset; errors end with `others`, how to give what is none.
 template <class Def>
 Def find_known(const std::string& name, const char* what, const char* others,
                std::string hint = {}) {
-  const auto& registry = Registry<Def>::instance();
-  if (const Def* def = registry.find(name)) return *def;
-  if (hint.empty()) hint = suggestion(nearest_names(name, registry));
+  if (const Def* def = find_preset<Def>(name)) return *def;
+  if (hint.empty()) hint = suggest_presets<Def>(name);
   throw Error(fmt::format("no {0} is called '{1}'{2} ('bubblescope list {0}s' shows them all{3})",
                           what, name, hint, others));
 }
@@ -37,7 +56,7 @@ Def find_known(const std::string& name, const char* what, const char* others,
 /// and looks like a path or is an existing file.
 template <class Def>
 bool is_file(const std::string& name) {
-  if (Registry<Def>::instance().find(name) != nullptr) return false;
+  if (find_preset<Def>(name) != nullptr) return false;
   if (name == "-" || name.find('/') != std::string::npos || name.ends_with(".json")) return true;
   std::error_code unreadable;
   return std::filesystem::is_regular_file(name, unreadable);
@@ -53,8 +72,7 @@ bool is_missing_id(const std::string& name) {
 
 /// The presets whose names are nearest to that of an id without its organization.
 std::string suggest_for_id(const std::string& id) {
-  const std::string nearest =
-      suggestion(nearest_names(id.substr(id.find('/') + 1), Registry<ModelDef>::instance()));
+  const std::string nearest = suggest_presets<ModelDef>(id.substr(id.find('/') + 1));
   return nearest.empty() ? "; give its config.json or the name of a preset" : nearest;
 }
 

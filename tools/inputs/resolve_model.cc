@@ -91,9 +91,9 @@ void set_matrices(ModelOnDevices& on, MatrixType matrices) {
         return gpu.kernels.fp8_gain > 0;
       }))
     return;
-  throw Error(Fault::kProblem, "--precision fp8: " + on.device +
-                                   " has no 8-bit GEMMs; leave it out, or give a device that "
-                                   "does, such as --gpu h100");
+  throw Error("--precision fp8: " + on.device +
+              " has no 8-bit GEMMs; leave it out, or give a device that "
+              "does, such as --gpu h100");
 }
 
 /// Parses "4GiB", or "5%" of `memory`.

@@ -271,15 +271,15 @@ constexpr const char* kOfFiles = "the order of a file is what it is";
 
 void warn_of_shape_flags(const PredictOptions& options, const std::vector<std::string>& names) {
   const std::vector<const ScheduleDef*> definitions = find_definitions(names);
-  const bool any_file = definitions.size() < names.size();
+  const bool are_files = definitions.empty();
   for (const ShapeFlag& flag : kShapeFlags) {
-    if (!flag.is_given(options.shape) || (flag.is_shown && any_file)) continue;
+    if (!flag.is_given(options.shape) || (flag.is_shown && are_files)) continue;
     std::vector<std::string> takers;
     for (const ScheduleDef* def : definitions)
       if (flag.is_given(drop_unused_flags(options.shape, *def))) takers.push_back(def->name);
     if (takers.empty())
       print_message("bubblescope: {} changes nothing: {}\n", flag.name,
-                    definitions.empty() ? kOfFiles : "none of these schedules takes it");
+                    are_files ? kOfFiles : "none of these schedules takes it");
     else if (takers.size() < names.size() && !flag.is_shown)
       print_message("bubblescope: {} changes {} alone: the other schedules do not take it\n",
                     flag.name, fmt::join(takers, ", "));

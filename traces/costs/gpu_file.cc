@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sim/ir/error.h"
-#include "sim/ir/nearest_names.h"
+#include "sim/model/find_gpu.h"
 #include "sim/model/fit_gemm_rate.h"
 #include "traces/costs/own_format.h"
 #include "traces/files/file.h"
@@ -15,10 +15,8 @@ namespace bubblescope::traces {
 namespace {
 
 const Gpu& preset_of(const JsonNode& like) {
-  const auto& registry = Registry<GpuDef>::instance();
-  if (const GpuDef* def = registry.find(like.text())) return def->gpu;
-  like.refuse("no gpu is called '" + like.text() + "'" +
-              suggestion(nearest_names(like.text(), registry)));
+  if (const GpuDef* def = find_gpu(like.text())) return def->gpu;
+  like.refuse("no gpu is called '" + like.text() + "'" + suggest_gpu(like.text()));
 }
 
 Link link_of(const JsonNode& node) {

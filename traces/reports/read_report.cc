@@ -12,8 +12,8 @@ namespace bubblescope::traces {
 namespace {
 
 /// The number of a member; nullopt if it is none. Reports hold times, sizes, counts and ratios:
-/// what is below 0 (but for the memory that is missing) or beyond all ranges is not a program's
-/// report.
+/// what is below 0 (but for the memory that is missing, and a step that is shorter than the best
+/// that fits) or beyond all ranges is not a program's report.
 std::optional<double> find_number(const JsonNode& member, bool may_be_negative = false) {
   const std::optional<double> number = member.number();
   if (!number) return {};
@@ -45,7 +45,8 @@ std::optional<std::map<std::string, double>> read_report_numbers(std::string_vie
   std::map<std::string, double> numbers;
   for (const JsonNode& member : report.members()) {
     const std::string key = member.key();
-    if (const auto number = find_number(member, key == "head_room_bytes")) numbers[key] = *number;
+    if (const auto number = find_number(member, key == "head_room_bytes" || key == "vs_best"))
+      numbers[key] = *number;
     if (key != "bubble") continue;
     for (const JsonNode& part : member.members())
       if (const std::optional<double> number = find_number(part))

@@ -30,7 +30,7 @@ Kernels like_gb200_in_8_bits(double teraflops) {
 }
 
 const GpuRegistrar kP100{[] {
-  return define("p100", {}, "P100 SXM2 16 GB, 21 TF fp16",
+  return define("p100", {"p100-sxm2-16gb"}, "P100 SXM2 16 GB, 21 TF fp16",
                 {21.2, 17, 16, 0.732, 80, 12.5, 15.8, 8, 15.9}, {},
                 {.base = "NVIDIA's Tesla P100 data sheet",
                  .reachable = kAssumed,
@@ -38,7 +38,7 @@ const GpuRegistrar kP100{[] {
                  .host = "PCI Express 3.0, 16 lanes"});
 }};
 const GpuRegistrar kV100{[] {
-  return define("v100", {}, "V100 SXM2 32 GB, 125 TF fp16",
+  return define("v100", {"v100-sxm2-32gb"}, "V100 SXM2 32 GB, 125 TF fp16",
                 {125, 100, 32, 0.9, 150, 12.5, 15.8, 8, 31.7}, {},
                 {.base = "NVIDIA's Tesla V100 data sheet",
                  .reachable = kAssumed,
@@ -60,8 +60,8 @@ const GpuRegistrar kA800{[] {
       {.base = "as the A100", .reachable = "as the A100", .link = "NVIDIA's A800 data sheet"});
 }};
 const GpuRegistrar kH100{[] {
-  return define("h100", {"h100-80", "h100-80gb", "h100-sxm"}, "H100 SXM 80 GB, 989 TF",
-                {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1}, kHopper);
+  return define("h100", {"h100-80", "h100-80gb", "h100-80gb-hbm3", "h100-sxm"},
+                "H100 SXM 80 GB, 989 TF", {989, 794.5, 80, 3.35, 450, 50, 63, 8, 79.1}, kHopper);
 }};
 const GpuRegistrar kH100Slow{[] {
   return define("h100-hbm2e", {"h100-96"}, "H100 SXM 96 GB of HBM2e, 500 W instead of 700",
@@ -100,7 +100,7 @@ const GpuRegistrar kGh200{[] {
                  .program = "PyTorch's out-of-memory message in Lightning-AI/litgpt issue 1892"});
 }};
 const GpuRegistrar kGh200Large{[] {
-  return define("gh200-144", {"gh200-144gb"},
+  return define("gh200-144", {"gh200-144gb", "gh200-144g-hbm3e"},
                 "GH200 144 GB of HBM3e, 989 TF; nodes of 1, or 2 to 32 by NVLink",
                 {989, 828.6, 144, 4.9, 450, 50, 450, 1, 142.5}, kHopper,
                 {.base = kSuperchip,
@@ -113,9 +113,10 @@ const GpuRegistrar kB200{[] {
                 {2250, 1745, 180, 8.0, 900, 50, 63, 8, 178.3}, like_gb200_in_8_bits(1190));
 }};
 const GpuRegistrar kB300{[] {
-  return define(
-      "b300", {}, "B300 288 GB, 2250 TF, 1100 W", {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
-      with_gain(with_rate(kBlackwell, kGb300Rate), kGb300Gain), {.reachable = "as the B200"});
+  return define("b300", {"b300-sxm6-ac"}, "B300 288 GB, 2250 TF, 1100 W",
+                {2250, 1745, 288, 8.0, 900, 100, 63, 8, 268},
+                with_gain(with_rate(kBlackwell, kGb300Rate), kGb300Gain),
+                {.reachable = "as the B200"});
 }};
 const GpuRegistrar kGb200{[] {
   return define("gb200", {}, "GB200 186 GB, 2500 TF, 1200 W; NVLink domain of 72, in trays of 4",

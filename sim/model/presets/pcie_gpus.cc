@@ -107,7 +107,7 @@ const GpuRegistrar kA100Pcie{[] {
                   sources_of_board("A100 SXM"));
   };
   return std::vector{
-      make("a100-pcie", {"a100-pcie-80gb"}, "A100 PCIe 80 GB, 312 TF, 300 W",
+      make("a100-pcie", {"a100-pcie-80gb", "a100-80gb-pcie"}, "A100 PCIe 80 GB, 312 TF, 300 W",
            {312, reached(271, 300, kPowerOfA100), 80, 1.935, kPcie4, 25, kPcie4, 8, 79.1}, 300),
       make("a100-pcie-40", {"a100-pcie-40gb"}, "A100 PCIe 40 GB, 312 TF, 250 W",
            {312, reached(271, 250, kPowerOfA100), 40, 1.555, kPcie4, 25, kPcie4, 8, 39.4}, 250)};
@@ -156,7 +156,8 @@ const GpuRegistrar kAda{[] {
              {181, reach(181), 48, 0.864, kPcie4, kOneLink, kPcie4, 8, 44.4}, ada(142), from),
       define("l40s", {}, "L40S 48 GB, 362 TF, PCI Express only",
              {362, 290, 48, 0.864, kPcie4, 25, kPcie4, 8, 44.4}, ada(142), of_l40s),
-      define("rtx-6000-ada", {}, "RTX 6000 Ada 48 GB, 364 TF, 300 W, PCI Express",
+      define("rtx-6000-ada", {"rtx-6000-ada-generation"},
+             "RTX 6000 Ada 48 GB, 364 TF, 300 W, PCI Express",
              {364.2, reach(364.2), 48, 0.96, kPcie4, kOneLink, kPcie4, 8, 47.4}, ada(142), from),
       define("rtx-4090", {"4090"}, "RTX 4090 24 GB, 165 TF, 450 W, PCI Express",
              {165.2, kGeForceShare * 165.2, 24, 1.008, kPcie4, kOneLink, kPcie4, 8, 23.6},
@@ -172,7 +173,9 @@ const GpuRegistrar kBlackwellRtx{[] {
       define("rtx-5090", {"5090"}, "RTX 5090 32 GB, 210 TF, 575 W, PCI Express",
              {209.5, kGeForceShare * 209.5, 32, 1.792, kPcie5, kOneLink, kPcie5, 8, 31.3}, geforce,
              sources(kAssumedGeForce, kAttentionOfGeForce)),
-      define("rtx-pro-6000", {"rtx-pro-6000-blackwell"},
+      define("rtx-pro-6000",
+             {"rtx-pro-6000-blackwell", "rtx-pro-6000-blackwell-server-edition",
+              "rtx-pro-6000-blackwell-workstation-edition"},
              "RTX PRO 6000 96 GB, 504 TF, 600 W, PCI Express",
              {503.8, kAssumedShare * 503.8, 96, 1.792, kPcie5, kOneLink, kPcie5, 8, 94.9}, pro,
              sources(kAssumed, kAttentionAssumed))};

@@ -11,7 +11,7 @@ from ._tables import table_text
 from ._words import options_as_words, path_word
 from .errors import Error, MachineError, ProblemError, UsageError, WrongTypeError, needs
 from .reports import Report, time_text
-from .schedules import AnySchedule, Schedule, is_all, names_of, simulate
+from .schedules import AnySchedule, Schedule, expand_all, names_of, simulate
 
 if TYPE_CHECKING:
     import pandas
@@ -44,7 +44,7 @@ class Comparison:
 
     @property
     def best(self) -> Report:
-        """The report with the shortest step per micro-batch, of those that fit their caps and devices.
+        """The report with the shortest step per micro-batch, of those that fit their caps and devices, or of all if none does.
 
         Schedules that do not train are the best only among themselves.
         """
@@ -53,11 +53,11 @@ class Comparison:
             raise ProblemError(reasons or "no schedule accepts this shape")
         return _best_of([report for report in self.reports if report._step.trains] or self.reports)
 
-    def _excess(self, report: Report) -> float:
-        """By how much a step exceeds that of the best schedule that trains, or does not, as it does."""
-        best = _best_of([other for other in self.reports if other._step.trains == report._step.trains])
-        own, shortest = _time_per_microbatch(report), _time_per_microbatch(best)
-        return own / shortest - 1 if shortest else math.nan if own else 0.0
+    def _excesses(self) -> list[float]:
+        """By how much each step exceeds that of the best schedule that trains, or does not, as it does."""
+        best = {trains: _time_per_microbatch(_best_of([report for report in self.reports if report._step.trains == trains]))
+                for trains in {report._step.trains for report in self.reports}}
+        return [_excess(_time_per_microbatch(report), best[report._step.trains]) for report in self.reports]
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per schedule.
@@ -69,7 +69,7 @@ class Comparison:
         with needs("pandas", "df()"):
             import pandas
 
-        return pandas.DataFrame([_row_of(report, self._excess(report)) for report in self.reports])
+        return pandas.DataFrame([_row_of(*row) for row in zip(self.reports, self._excesses())])
 
     def __iter__(self) -> Iterator[Report]:
         return iter(self.reports)
@@ -87,8 +87,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         rows = [["schedule", "makespan", "vs best", "bubble", "peak act"]]
-        rows += [[report.name, time_text(report.makespan), _percent_text(self._excess(report)),
-                  f"{100 * report.bubble.ratio:.2f}%", f"{_peak(report):.4g}"] for report in self.reports]
+        rows += [[report.name, time_text(report.makespan), _percent_text(excess), f"{100 * report.bubble.ratio:.2f}%",
+                  f"{_peak(report):.4g}"] for report, excess in zip(self.reports, self._excesses())]
         return "\n".join([table_text(rows)] + [f"{refusal.name}: {refusal.reason}" for refusal in self.refused])
 
     def _repr_html_(self) -> str:
@@ -99,6 +99,10 @@ class Comparison:
 
 def _time_per_microbatch(report: Report) -> float:
     return report._step.step / report._step.microbatches
+
+
+def _excess(own: float, shortest: float) -> float:
+    return own / shortest - 1 if shortest else math.nan if own else 0.0
 
 
 def _best_of(reports: list[Report]) -> Report:
@@ -132,10 +136,10 @@ def _simulate(name: AnySchedule, options: dict[str, Any]) -> Report:
 def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Options]) -> Comparison:
     """Predicts schedules side by side, on one set of costs.
 
-    ``names`` are names, files, functions or ``Schedule`` objects; ``"all"`` stands for every schedule that trains and
-    accepts the shape. A schedule that refuses the shape is listed in ``refused``. Options that a schedule does not have
+    ``names`` are names, files, functions or ``Schedule`` objects; ``"all"``, alone or beside others, stands for every
+    schedule that trains and accepts the shape. A schedule that refuses the shape is listed in ``refused``. Options that a schedule does not have
     are meant for the others. Files and ``Schedule`` objects have a shape of their own, and give it to the others where
-    ``pp`` and ``m`` are left out. With ``policy`` every schedule has a second report, in which ranks choose their ops.
+    ``pp`` and ``m`` are left out; ``vpp`` and ``slices`` are for the others, if there are any. With ``policy`` every schedule has a second report, in which ranks choose their ops.
 
     >>> import bubblescope as bs
     >>> print(bs.compare("gpipe,1f1b", pp=4, m=8, vpp=1))
@@ -143,20 +147,22 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
     gpipe        33 ms   +0.00%  27.27%         8
     1f1b         33 ms   +0.00%  27.27%         4
     """
-    listed = names_of(names)
+    asked = names_of(names)
+    listed = expand_all(asked)
     if not listed:
         raise UsageError("compare needs schedules, such as 'gpipe,1f1b'")
     given: dict[str, Any] = {**options, **_sizes(listed, options)}  # raises where options are wrong for all of them
     reports: list[Report] = []
     refused: list[Refusal] = []
+    all_stated = all(_states_shape(name) for name in listed)
     for name in listed:
-        for suffix, own in _variants(given):
+        for suffix, own in _variants(given if all_stated or not _states_shape(name) else _without_counts(given)):
             try:
                 report = _simulate(name, own)
             except (MachineError, WrongTypeError):
                 raise
             except Error as error:
-                if not is_all(names):
+                if any(name is one for one in asked):
                     called = getattr(name, "name", None) or getattr(name, "__name__", name)
                     refused.append(Refusal(str(called) + suffix, str(error)))
             else:
@@ -173,6 +179,15 @@ def _sizes(listed: list[AnySchedule], options: Any) -> dict[str, int]:
     calls_functions = len(names) + len(stated) < len(listed)
     with options_as_words(options) as given:
         return _core.find_sizes(names, stated, calls_functions, given)
+
+
+def _states_shape(name: AnySchedule) -> bool:
+    return isinstance(name, (Schedule, os.PathLike)) or isinstance(name, str) and any(sign in name for sign in "./")
+
+
+def _without_counts(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without chunks and slices, which schedules with a shape of their own state."""
+    return {key: value for key, value in options.items() if key not in ("vpp", "slices")}
 
 
 def _variants(options: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -443,9 +443,7 @@ def is_all(names: object) -> bool:
 
 
 def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
-    """One schedule or several, as a list; "all" stands for every schedule that trains."""
-    if is_all(names):
-        return list(_core.trained_schedules())
+    """One schedule or several, as a list."""
     if isinstance(names, str):
         return [name.strip() for name in text_argument(names, "names").split(",") if name.strip()]
     if isinstance(names, (Schedule, os.PathLike)) or callable(names):
@@ -455,5 +453,16 @@ def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
     return [text_argument(name, "name") if isinstance(name, str) else name for name in names]
 
 
-__all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "is_all", "names_of", "read", "schedule",
+def expand_all(names: list[AnySchedule]) -> list[AnySchedule]:
+    """Replaces "all" by every schedule that trains and is not named beside it."""
+    expanded: list[AnySchedule] = []
+    for name in names:
+        if is_all(name):
+            expanded += [each for each in _core.trained_schedules() if each not in names and each not in expanded]
+        else:
+            expanded.append(name)
+    return expanded
+
+
+__all__ = ["AnySchedule", "Builder", "Check", "Problem", "Rows", "Schedule", "check", "expand_all", "is_all", "names_of", "read", "schedule",
            "schedules", "simulate"]

@@ -66,7 +66,7 @@ class PlainBound {
     const PlainStage& first = stages_[static_cast<std::size_t>(pipeline.first_stage)];
     pipeline.first_microbatch = first.first_microbatch;
     pipeline.followed = static_cast<std::size_t>(first.microbatches());
-    if (split_.are_alike() && pipeline.followed > 1) {
+    if (split_.all && pipeline.followed > 1) {
       pipeline.weight = first.microbatches();
       pipeline.followed = 1;
     }
@@ -74,7 +74,7 @@ class PlainBound {
   }
 
   bool is_split(std::int32_t stage, std::int32_t microbatch) const {
-    if (split_.are_alike()) return split_.is_split[0] != 0;
+    if (split_.all) return *split_.all;
     return split_.is_split[static_cast<std::size_t>(
                std::int64_t{stage} * schedule_.shape.microbatches + microbatch)] != 0;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,10 +14,8 @@ namespace bubblescope::inline sim {
 
 /// The backwards of a step that are split into I and W.
 struct SplitBackwards {
-  /// [stage * micro-batches + micro-batch]. One entry: micro-batches are all alike.
-  std::vector<std::uint8_t> is_split;
-
-  bool are_alike() const { return is_split.size() == 1; }
+  std::optional<bool> all;  ///< where all micro-batches are alike, in their times as well
+  std::vector<std::uint8_t> is_split = {};  ///< else: [stage * micro-batches + micro-batch]
 };
 
 /// lower_bound() of a plain step in which every micro-batch of a stage has an F and a backward: it

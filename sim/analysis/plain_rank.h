@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "sim/analysis/plain_stages.h"
@@ -17,8 +18,8 @@ struct PlainRank {
   const Op* begin = nullptr;
   const Op* next = nullptr;
   const Op* end = nullptr;
-  Nanos free_from = 0;     ///< the end of its last op
-  Nanos first_start = -1;  ///< negative before its first op
+  Nanos free_from = 0;  ///< the end of its last op
+  std::optional<Nanos> first_start;
   Nanos communication = 0;
   Nanos dependency = 0;
 
@@ -28,7 +29,7 @@ struct PlainRank {
   Nanos start(Nanos ready, Nanos travel) {
     const Nanos start = std::max(free_from, ready);
     const Nanos gap = start - free_from;
-    if (first_start < 0) {
+    if (!first_start) {
       first_start = start;
     } else if (gap > 0) {
       communication += std::min(gap, travel);
@@ -57,6 +58,9 @@ inline constexpr Nanos kReleasedByB = -2;
 inline constexpr Nanos kAwaitsW = -3;      ///< I has run, and W has not
 inline constexpr Nanos kReleasedByW = -4;  ///< I and W have run
 inline constexpr Nanos kAwaitedBy = -16;   ///< a rank waits for the value: -16 minus its number
+
+/// Returned for an op that cannot be run here, so that the step is left to the whole way.
+inline constexpr Nanos kNotPlain = -1;
 
 inline bool is_awaited(Nanos state) { return state <= kAwaitedBy; }
 inline bool is_missing(Nanos state) { return state == kAbsent || is_awaited(state); }
@@ -92,22 +96,12 @@ inline BubbleReport begin_plain_report(const Schedule& schedule, const MemoryMod
   return report;
 }
 
-/// A rank's peak in chunks and in the memory's unit, from both in millionths.
-inline Peak count_peak(std::int64_t chunks, std::int64_t units, const Schedule& schedule,
-                       const MemoryModel& memory) {
-  Peak peak;
-  peak.chunks = static_cast<double>(chunks) / 1e6;
-  peak.activations = peak.chunks / schedule.shape.chunks;
-  peak.units = static_cast<double>(units) / (1e6 * memory.unit_parts);
-  return peak;
-}
-
 /// Writes how a rank spent its time between its ops.
 inline void report_waits(const PlainRank& rank, RankReport& report) {
   const auto idle = [&](IdleCause cause) -> Nanos& {
     return report.idle_by_cause[static_cast<std::size_t>(cause)];
   };
-  report.first_start = std::max<Nanos>(0, rank.first_start);
+  report.first_start = rank.first_start.value_or(0);
   report.last_end = rank.free_from;
   idle(IdleCause::kWarmup) = report.first_start;
   idle(IdleCause::kCommunication) = rank.communication;

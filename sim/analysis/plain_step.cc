@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "sim/analysis/idle.h"
 #include "sim/analysis/plain_bound.h"
+#include "sim/analysis/plain_memory.h"
 #include "sim/analysis/plain_times.h"
 #include "sim/analysis/plain_walk.h"
 #include "sim/ir/range.h"
@@ -23,22 +23,14 @@ constexpr auto kFull = static_cast<std::size_t>(OpKind::kBackward);
 constexpr auto kSplit = static_cast<std::size_t>(OpKind::kInputGrad);
 
 /// Times and memory that are the same for all micro-batches of a stage.
-class SameTimes {
+class UniformRunner {
  public:
-  /// A rank, with the memory that it holds.
   struct Rank : PlainRank {
-    std::int64_t chunks = 0;
-    std::int64_t units = 0;
-    std::int64_t max_chunks = 0;
-    std::int64_t max_units = 0;
+    PlainHeld held;
   };
 
-  SameTimes(const CostModel& costs, const MemoryModel& memory) : message_(costs.message) {
-    const MemoryDelta chunk = chunk_millionths(memory.release);
-    for (std::size_t kind = 0; kind < kPlainKinds; ++kind) {
-      chunk_deltas_[kind] = chunk(static_cast<OpKind>(kind));
-      unit_deltas_[kind] = memory.unit(static_cast<OpKind>(kind));
-    }
+  UniformRunner(const CostModel& costs, const MemoryModel& memory)
+      : message_(costs.message), amounts_(find_plain_amounts(memory)) {
     for (const StageCost& cost : costs.stages)
       durations_.push_back({cost.forward, cost.backward, cost.input_grad, cost.weight_grad});
   }
@@ -49,10 +41,7 @@ class SameTimes {
   /// Runs an op, and returns its end.
   Nanos run(const Op& op, Nanos start, const PlainStage&, Rank& rank) const {
     const auto kind = static_cast<std::size_t>(op.kind);
-    rank.chunks += chunk_deltas_[kind];
-    rank.max_chunks = std::max(rank.max_chunks, rank.chunks);
-    rank.units += unit_deltas_[kind];
-    rank.max_units = std::max(rank.max_units, rank.units);
+    rank.held.add(amounts_[kind]);
     return start + durations_[static_cast<std::size_t>(op.stage)][kind];
   }
 
@@ -69,8 +58,7 @@ class SameTimes {
 
  private:
   Nanos message_;
-  std::array<std::int64_t, kPlainKinds> chunk_deltas_{};  ///< what an op of each kind adds
-  std::array<std::int64_t, kPlainKinds> unit_deltas_{};
+  std::array<PlainAmount, kPlainKinds> amounts_;
   std::vector<std::array<Nanos, kPlainKinds>> durations_;  ///< [stage]
 };
 
@@ -85,22 +73,21 @@ std::optional<SplitBackwards> find_alike_backwards(const Schedule& schedule,
     split += stage.count[kSplit];
   }
   if ((full > 0 && split > 0) || schedule.shape.microbatches % schedule.pipelines != 0) return {};
-  return SplitBackwards{{static_cast<std::uint8_t>(split > 0)}};
+  return SplitBackwards{split > 0, {}};
 }
 
-BubbleReport report_walk(PlainWalk<SameTimes>& walk, const SameTimes& times,
+BubbleReport report_walk(PlainWalk<UniformRunner>& walk, const UniformRunner& runner,
                          const Schedule& schedule, const MemoryModel& memory) {
   BubbleReport report = begin_plain_report(schedule, memory);
   StepBounds bounds;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     report_waits(walk.ranks()[rank], report.ranks[rank]);
-    report.ranks[rank].peak =
-        count_peak(walk.ranks()[rank].max_chunks, walk.ranks()[rank].max_units, schedule, memory);
+    report.ranks[rank].peak = walk.ranks()[rank].held.peak(schedule, memory);
     bounds.end = std::max(bounds.end, walk.ranks()[rank].free_from);
   }
   for (std::size_t at = 0; at < walk.stages().size(); ++at)
-    times.add_work(walk.stages()[at], at,
-                   report.ranks[static_cast<std::size_t>(walk.stages()[at].rank)]);
+    runner.add_work(walk.stages()[at], at,
+                    report.ranks[static_cast<std::size_t>(walk.stages()[at].rank)]);
   report.ranks = complete_idle_times(std::move(report.ranks), bounds, 0);
   return with_totals(std::move(report));
 }
@@ -123,14 +110,10 @@ bool is_in_range(const Schedule& schedule, const CostModel& costs, const MemoryM
       shortest = std::min(shortest, duration);
     }
   const double ops = 2 * static_cast<double>(schedule.op_count());
-  double amount = 0;
-  for (const std::int64_t delta :
-       {memory.unit.forward, memory.unit.input_grad, memory.unit.weight_grad})
-    amount += std::abs(static_cast<double>(delta));
   return shortest >= 0 &&
          static_cast<double>(longest) * ops * schedule.shape.ranks <
              static_cast<double>(kMaxNanos) / 2 &&
-         amount * ops < static_cast<double>(kMaxBytes);
+         are_units_in_range(memory, 2 * schedule.op_count());
 }
 
 }  // namespace
@@ -140,13 +123,13 @@ std::optional<BubbleReport> report_plain_step(const Schedule& schedule, const Co
   if (!has_plain_frame(schedule) || !has_plain_models(costs, memory, schedule) ||
       !is_in_range(schedule, costs, memory))
     return {};
-  SameTimes times(costs, memory);
-  PlainWalk<SameTimes> walk(schedule, times);
+  UniformRunner runner(costs, memory);
+  PlainWalk<UniformRunner> walk(schedule, runner);
   if (!walk.run()) return {};
-  if (bound == LowerBound::kSkip) return report_walk(walk, times, schedule, memory);
+  if (bound == LowerBound::kSkip) return report_walk(walk, runner, schedule, memory);
   const std::optional<SplitBackwards> backwards = find_alike_backwards(schedule, walk.stages());
   if (!backwards) return {};
-  BubbleReport report = report_walk(walk, times, schedule, memory);
+  BubbleReport report = report_walk(walk, runner, schedule, memory);
   report.lower_bound =
       bound_plain_step(schedule, walk.stages(), PlainTimes(schedule, costs), *backwards);
   return report;

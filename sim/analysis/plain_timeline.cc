@@ -2,8 +2,6 @@
 #include "sim/analysis/plain_timeline.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
@@ -12,7 +10,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
-#include "sim/analysis/memory_sum.h"
+#include "sim/analysis/listed_runner.h"
 #include "sim/analysis/plain_bound.h"
 #include "sim/analysis/plain_times.h"
 #include "sim/analysis/plain_walk.h"
@@ -22,101 +20,8 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-/// The memory that a rank holds, in each unit, or its maximum (MemoryAmount).
-struct Held {
-  std::int64_t chunks = 0;
-  std::int64_t units = 0;
-  Bytes bytes = 0;
-};
-
-/// Runs the ops of a step, and notes their ends and what ranks hold.
-class Notes {
- public:
-  struct Rank : PlainRank {
-    Nanos* ends = nullptr;  ///< [op]
-    Held now;
-    Held highest;
-    std::optional<std::size_t> peak_op;  ///< the first that reaches `highest.chunks`
-    std::array<Nanos, kPlainKinds> busy{};
-  };
-
-  Notes(const Schedule& schedule, const CostModel& costs, const MemoryModel& memory)
-      : times_(schedule, costs),
-        memory_(memory),
-        has_bytes_(!memory.by_microbatch.empty() || !memory.activation_bytes.empty()),
-        first_ops_(schedule.rank_of_stage.size()),
-        left_(kMaxNanos / (2 * Nanos{schedule.shape.ranks})) {
-    const MemoryDelta chunk = chunk_millionths(memory.release);
-    for (std::size_t kind = 0; kind < kPlainKinds; ++kind)
-      deltas_[kind] = {chunk(static_cast<OpKind>(kind)), memory.unit(static_cast<OpKind>(kind))};
-  }
-
-  Nanos activation_travel(const Op& op) {
-    return count(times_.activation(op.stage - 1, op.microbatch));
-  }
-  Nanos gradient_travel(const Op& op) {
-    return count(times_.gradient(op.stage + 1, op.microbatch));
-  }
-
-  /// Runs an op, and returns its end.
-  Nanos run(const Op& op, Nanos start, const PlainStage& stage, Rank& rank) {
-    const auto kind = static_cast<std::size_t>(op.kind);
-    const auto at = static_cast<std::size_t>(&op - rank.begin);
-    const Nanos duration = count(times_.of(op));
-    is_exact_ = is_exact_ && duration > 0;
-    rank.busy[kind] += duration;
-    rank.ends[at] = start + duration;
-    if (stage.count[kind] == 1) first_ops_[static_cast<std::size_t>(op.stage)][kind] = at;
-    hold(op, at, rank);
-    return rank.ends[at];
-  }
-
-  /// Whether every op took some time, and all sums are in range.
-  bool is_exact() const { return is_exact_; }
-  const PlainTimes& times() const { return times_; }
-  std::size_t first_op(std::size_t stage, std::size_t kind) const {
-    return first_ops_[stage][kind];
-  }
-
- private:
-  /// Returns a time, or 0 from where the sum of all times may leave its range.
-  Nanos count(Nanos time) {
-    is_exact_ = is_exact_ && time >= 0 && time < left_;
-    if (!is_exact_) return 0;
-    left_ -= time;
-    return time;
-  }
-
-  Bytes bytes_of(const Op& op) const {
-    if (!memory_.by_microbatch.empty()) return memory_.by_microbatch(op).activations(op.kind);
-    return memory_.activation_bytes[static_cast<std::size_t>(op.stage)](op.kind);
-  }
-
-  void hold(const Op& op, std::size_t at, Rank& rank) {
-    const Held& delta = deltas_[static_cast<std::size_t>(op.kind)];
-    rank.now.chunks += delta.chunks;
-    rank.now.units = add_memory(rank.now.units, delta.units);
-    if (rank.now.chunks > rank.highest.chunks) {
-      rank.highest.chunks = rank.now.chunks;
-      rank.peak_op = at;
-    }
-    rank.highest.units = std::max(rank.highest.units, rank.now.units);
-    if (!has_bytes_) return;
-    rank.now.bytes = add_memory(rank.now.bytes, bytes_of(op));
-    rank.highest.bytes = std::max(rank.highest.bytes, rank.now.bytes);
-  }
-
-  PlainTimes times_;
-  const MemoryModel& memory_;
-  bool has_bytes_;
-  std::array<Held, kPlainKinds> deltas_;  ///< what an op of each kind adds, without bytes
-  std::vector<std::array<std::size_t, kPlainKinds>> first_ops_;  ///< [stage]: their places
-  Nanos left_;                                                   ///< until the limit of all times
-  bool is_exact_ = true;
-};
-
 /// An op of a rank's order, or the message with what it makes.
-struct Step {
+struct Entry {
   Nanos start = 0;
   Nanos end = 0;
   std::int32_t rank = 0;
@@ -124,8 +29,8 @@ struct Step {
   bool is_message = false;
   std::int32_t peer = 0;
 
-  bool operator==(const Step& other) const { return key() == other.key(); }
-  bool operator<(const Step& other) const { return key() < other.key(); }
+  bool operator==(const Entry& other) const { return key() == other.key(); }
+  bool operator<(const Entry& other) const { return key() < other.key(); }
 
  private:
   std::tuple<std::int32_t, std::size_t, bool> key() const { return {rank, at, is_message}; }
@@ -136,17 +41,17 @@ class PlainTimeline {
   PlainTimeline(const Schedule& schedule, const CostModel& costs, const MemoryModel& memory)
       : schedule_(schedule),
         memory_(memory),
-        notes_(schedule, costs, memory),
-        walk_(schedule, notes_),
+        runner_(schedule, costs, memory),
+        walk_(schedule, runner_),
         ends_(static_cast<std::size_t>(schedule.op_count())) {
     Nanos* ends = ends_.data();
-    for (Notes::Rank& rank : walk_.ranks()) {
+    for (ListedRunner::Rank& rank : walk_.ranks()) {
       rank.ends = ends;
       ends += rank.end - rank.begin;
     }
   }
 
-  bool run() { return walk_.run() && notes_.is_exact(); }
+  bool run() { return walk_.run(); }
 
   /// The report, without what names an instruction.
   BubbleReport report() {
@@ -164,34 +69,34 @@ class PlainTimeline {
     report.ranks = complete_idle_times(std::move(report.ranks), bounds, 0);
     report = with_totals(std::move(report));
     report.lower_bound =
-        bound_plain_step(schedule_, walk_.stages(), notes_.times(), find_backwards());
+        bound_plain_step(schedule_, walk_.stages(), runner_.times(), find_backwards());
     return report;
   }
 
   /// Adds that, and the instructions.
   PlainDetails details(BubbleReport report, const std::vector<std::int32_t>& ranks) {
-    const std::vector<Step> path = find_path();
-    std::vector<Step> named = path;
+    const std::vector<Entry> path = find_path();
+    std::vector<Entry> named = path;
     for (std::size_t rank = 0; rank < report.ranks.size(); ++rank)
-      if (rank_of(rank).peak_op) named.push_back(op_step(rank, *rank_of(rank).peak_op));
+      if (rank_of(rank).peak_op) named.push_back(op_entry(rank, *rank_of(rank).peak_op));
     add_first_ops(named);
     std::sort(named.begin(), named.end());
     named.erase(std::unique(named.begin(), named.end()), named.end());
     PlainDetails details = begin_details(std::move(report));
     const std::vector<InstructionId> ids = write(named, ranks, details);
-    const auto id_of = [&](const Step& step) {
-      const auto found = std::lower_bound(named.begin(), named.end(), step);
+    const auto id_of = [&](const Entry& entry) {
+      const auto found = std::lower_bound(named.begin(), named.end(), entry);
       return ids[static_cast<std::size_t>(found - named.begin())];
     };
-    for (const Step& step : path) details.report.critical_path.push_back(id_of(step));
+    for (const Entry& entry : path) details.report.critical_path.push_back(id_of(entry));
     for (std::size_t rank = 0; rank < details.report.ranks.size(); ++rank)
       if (const auto& at = rank_of(rank).peak_op)
-        details.report.ranks[rank].peak.at = id_of(op_step(rank, *at));
+        details.report.ranks[rank].peak.at = id_of(op_entry(rank, *at));
     return details;
   }
 
  private:
-  Notes::Rank& rank_of(std::size_t rank) { return walk_.ranks()[rank]; }
+  ListedRunner::Rank& rank_of(std::size_t rank) { return walk_.ranks()[rank]; }
   std::size_t count_ops(std::size_t rank) {
     return static_cast<std::size_t>(rank_of(rank).end - rank_of(rank).begin);
   }
@@ -199,7 +104,7 @@ class PlainTimeline {
     return walk_.stages()[static_cast<std::size_t>(op.stage)];
   }
 
-  static void add_work(const Notes::Rank& rank, RankReport& report) {
+  static void add_work(const ListedRunner::Rank& rank, RankReport& report) {
     for (std::size_t kind = 0; kind < kPlainKinds; ++kind) {
       const BusyKind busy_kind = classify_busy(static_cast<OpKind>(kind));
       report.busy += rank.busy[kind];
@@ -208,11 +113,10 @@ class PlainTimeline {
   }
 
   Peak find_peak(std::size_t rank) {
-    const Held& highest = rank_of(rank).highest;
-    Peak peak = count_peak(highest.chunks, highest.units, schedule_, memory_);
+    Peak peak = rank_of(rank).held.peak(schedule_, memory_);
     const std::vector<Bytes>& fixed = memory_.static_bytes;
     if (!memory_.activation_bytes.empty() || !fixed.empty())
-      peak.bytes = expect_countable(add_memory(highest.bytes, fixed.empty() ? 0 : fixed[rank]));
+      peak.bytes = rank_of(rank).max_bytes + (fixed.empty() ? 0 : fixed[rank]);
     return peak;
   }
 
@@ -226,10 +130,10 @@ class PlainTimeline {
     return split;
   }
 
-  Step op_step(std::size_t rank, std::size_t at) {
+  Entry op_entry(std::size_t rank, std::size_t at) {
     const Nanos end = rank_of(rank).ends[at];
     const auto number = static_cast<std::int32_t>(rank);
-    return {end - notes_.times().of(rank_of(rank).begin[at]), end, number, at, false, number};
+    return {end - runner_.times().of(rank_of(rank).begin[at]), end, number, at, false, number};
   }
 
   /// The rank to which the message with what an op makes goes; nullopt if there is none.
@@ -244,71 +148,72 @@ class PlainTimeline {
   }
 
   /// The message with what an op makes, if there is one.
-  std::optional<Step> message_of(const Step& producer) {
+  std::optional<Entry> message_of(const Entry& producer) {
     const Op& op = op_of(producer);
     const std::optional<std::int32_t> receiver = receiver_of(op);
     if (!receiver) return {};
-    const PlainTimes& times = notes_.times();
+    const PlainTimes& times = runner_.times();
     const Nanos travel = op.kind == OpKind::kForward ? times.activation(op.stage, op.microbatch)
                                                      : times.gradient(op.stage, op.microbatch);
-    return Step{producer.end, producer.end + travel, producer.rank, producer.at, true, *receiver};
+    return Entry{producer.end, producer.end + travel, producer.rank, producer.at, true, *receiver};
   }
 
   /// The message whose arrival starts an op; nullopt for ops that wait for none.
-  std::optional<Step> message_to(const Step& step) {
-    const Op& op = op_of(step);
-    const PlainTimes& times = notes_.times();
+  std::optional<Entry> message_to(const Entry& entry) {
+    const Op& op = op_of(entry);
+    const PlainTimes& times = runner_.times();
     if (op.kind == OpKind::kForward && stage_of(op).receives_input)
       return message_of(
-          find_step(op.stage - 1, step.start - times.activation(op.stage - 1, op.microbatch)));
+          find_entry(op.stage - 1, entry.start - times.activation(op.stage - 1, op.microbatch)));
     if (gives_input_grad(op.kind) && stage_of(op).receives_gradients)
       return message_of(
-          find_step(op.stage + 1, step.start - times.gradient(op.stage + 1, op.microbatch)));
+          find_entry(op.stage + 1, entry.start - times.gradient(op.stage + 1, op.microbatch)));
     return {};
   }
 
   /// The op that ends at a time on the rank of a stage. All ops take time, so no two end together.
-  Step find_step(std::int32_t stage, Nanos end) {
+  Entry find_entry(std::int32_t stage, Nanos end) {
     const auto number =
         static_cast<std::size_t>(walk_.stages()[static_cast<std::size_t>(stage)].rank);
-    const Notes::Rank& rank = rank_of(number);
+    const ListedRunner::Rank& rank = rank_of(number);
     const Nanos* const found = std::lower_bound(rank.ends, rank.ends + count_ops(number), end);
-    return op_step(number, static_cast<std::size_t>(found - rank.ends));
+    return op_entry(number, static_cast<std::size_t>(found - rank.ends));
   }
 
-  const Op& op_of(const Step& step) {
-    return rank_of(static_cast<std::size_t>(step.rank)).begin[step.at];
+  const Op& op_of(const Entry& entry) {
+    return rank_of(static_cast<std::size_t>(entry.rank)).begin[entry.at];
   }
 
   /// The path of find_critical_path(). An op that starts when the one before it ends is blocked by
   /// that, else by the message that it waits for.
-  std::vector<Step> find_path() {
-    std::vector<Step> path;
+  std::vector<Entry> find_path() {
+    std::vector<Entry> path;
     std::size_t last = 0;
     for (std::size_t rank = 0; rank < walk_.ranks().size(); ++rank)
       if (rank_of(rank).free_from >= rank_of(last).free_from) last = rank;
-    for (std::optional<Step> step = op_step(last, count_ops(last) - 1); step;
-         step = find_blocker(*step))
-      path.push_back(*step);
+    for (std::optional<Entry> entry = op_entry(last, count_ops(last) - 1); entry;
+         entry = find_blocker(*entry))
+      path.push_back(*entry);
     std::reverse(path.begin(), path.end());
     return path;
   }
 
-  std::optional<Step> find_blocker(const Step& step) {
-    const auto rank = static_cast<std::size_t>(step.rank);
-    if (step.is_message) return op_step(rank, step.at);
-    if (step.at > 0 && rank_of(rank).ends[step.at - 1] == step.start)
-      return op_step(rank, step.at - 1);
-    return message_to(step);
+  std::optional<Entry> find_blocker(const Entry& entry) {
+    const auto rank = static_cast<std::size_t>(entry.rank);
+    if (entry.is_message) return op_entry(rank, entry.at);
+    if (entry.at > 0 && rank_of(rank).ends[entry.at - 1] == entry.start)
+      return op_entry(rank, entry.at - 1);
+    return message_to(entry);
   }
 
-  void add_first_ops(std::vector<Step>& steps) {
+  void add_first_ops(std::vector<Entry>& entries) {
     for (std::size_t stage = 0; stage < walk_.stages().size(); ++stage)
       for (std::size_t kind = 0; kind < kPlainKinds; ++kind) {
         if (walk_.stages()[stage].count[kind] == 0) continue;
         const auto rank = static_cast<std::size_t>(walk_.stages()[stage].rank);
-        steps.push_back(op_step(rank, notes_.first_op(stage, kind)));
-        if (const std::optional<Step> message = message_of(steps.back())) steps.push_back(*message);
+        entries.push_back(op_entry(rank, runner_.first_op(stage, kind)));
+        if (const std::optional<Entry> message = message_of(entries.back()))
+          entries.push_back(*message);
       }
   }
 
@@ -320,8 +225,8 @@ class PlainTimeline {
     return details;
   }
 
-  /// Writes the named steps and all ops of some ranks, and returns the ids of the named ones.
-  std::vector<InstructionId> write(const std::vector<Step>& named,
+  /// Writes the named entries and all ops of some ranks, and returns the ids of the named ones.
+  std::vector<InstructionId> write(const std::vector<Entry>& named,
                                    const std::vector<std::int32_t>& ranks, PlainDetails& details) {
     std::vector<bool> is_shown(walk_.ranks().size(), false);
     for (const std::int32_t rank : ranks) is_shown[static_cast<std::size_t>(rank)] = true;
@@ -332,7 +237,7 @@ class PlainTimeline {
     for (std::size_t rank = 0; rank < is_shown.size(); ++rank) {
       const std::size_t ops = is_shown[rank] ? count_ops(rank) : 0;
       for (std::size_t at = 0; at < ops; ++at) {
-        const InstructionId id = add(op_step(rank, at), details);
+        const InstructionId id = add(op_entry(rank, at), details);
         while (is_next(rank) && named[ids.size()].at == at)
           ids.push_back(named[ids.size()].is_message ? add(named[ids.size()], details) : id);
       }
@@ -342,15 +247,15 @@ class PlainTimeline {
     return ids;
   }
 
-  InstructionId add(const Step& step, PlainDetails& details) {
+  InstructionId add(const Entry& entry, PlainDetails& details) {
     Instruction& instruction = details.program.instructions.emplace_back();
-    instruction.op = op_of(step);
-    instruction.lane = static_cast<std::uint32_t>(step.rank);
-    instruction.rank = step.rank;
-    instruction.peer = step.peer;
-    details.timeline.start.push_back(step.start);
-    details.timeline.end.push_back(step.end);
-    if (step.is_message) {
+    instruction.op = op_of(entry);
+    instruction.lane = static_cast<std::uint32_t>(entry.rank);
+    instruction.rank = entry.rank;
+    instruction.peer = entry.peer;
+    details.timeline.start.push_back(entry.start);
+    details.timeline.end.push_back(entry.end);
+    if (entry.is_message) {
       const bool forward = instruction.op.kind == OpKind::kForward;
       instruction.op.kind = forward ? OpKind::kSendForward : OpKind::kSendBackward;
       instruction.lane = kNoLane;
@@ -360,18 +265,22 @@ class PlainTimeline {
 
   const Schedule& schedule_;
   const MemoryModel& memory_;
-  Notes notes_;
-  PlainWalk<Notes> walk_;
+  ListedRunner runner_;
+  PlainWalk<ListedRunner> walk_;
   std::vector<Nanos> ends_;  ///< of all ops, rank after rank
 };
 
-/// Whether nothing but activations counts, for every micro-batch.
+/// Whether nothing but activations counts, for every micro-batch, and no sum of it leaves its
+/// range.
 bool has_plain_memory(const MemoryModel& memory, const Schedule& schedule) {
   const std::size_t stages = schedule.rank_of_stage.size();
   return !memory.counts_outputs && !memory.counts_gathered &&
          covers_microbatches(memory.by_microbatch, schedule) &&
          (memory.activation_bytes.empty() || memory.activation_bytes.size() == stages) &&
-         (memory.static_bytes.empty() || memory.static_bytes.size() == schedule.order.size());
+         (memory.static_bytes.empty() || memory.static_bytes.size() == schedule.order.size()) &&
+         std::all_of(memory.static_bytes.begin(), memory.static_bytes.end(),
+                     [](Bytes bytes) { return bytes < kMaxBytes / 2; }) &&
+         are_units_in_range(memory, schedule.op_count());
 }
 
 }  // namespace

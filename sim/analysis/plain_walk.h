@@ -1,9 +1,9 @@
 // Walks the orders of a plain step: advances one rank after the other, each until it waits for a
-// message. A Watch knows what messages and ops take, and notes what is reported of them.
+// message. A Runner runs the ops: it knows what they and their messages take, and notes what is
+// reported of them.
 #pragma once
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "sim/analysis/plain_rank.h"
@@ -11,13 +11,13 @@
 
 namespace bubblescope::inline sim {
 
-template <class Watch>
+template <class Runner>
 class PlainWalk {
  public:
-  using Rank = typename Watch::Rank;  ///< a PlainRank with what the Watch notes
+  using Rank = typename Runner::Rank;  ///< a PlainRank with what the Runner notes
 
-  PlainWalk(const Schedule& schedule, Watch& watch)
-      : watch_(watch),
+  PlainWalk(const Schedule& schedule, Runner& runner)
+      : runner_(runner),
         row_(static_cast<std::size_t>(schedule.shape.microbatches)),
         ranks_(begin_ranks<Rank>(schedule)),
         stages_(list_plain_stages(schedule)),
@@ -43,7 +43,7 @@ class PlainWalk {
 
   std::vector<Rank>& ranks() { return ranks_; }
   const std::vector<PlainStage>& stages() const { return stages_; }
-  /// Whether I and W have run where a stage's backward of a micro-batch could have.
+  /// Whether a stage's backward of a micro-batch was split.
   bool is_split(const PlainStage& stage, std::int32_t microbatch) const {
     return activations_[stage.own + static_cast<std::size_t>(microbatch)] == kReleasedByW;
   }
@@ -67,7 +67,10 @@ class PlainWalk {
       if (is_awaited(*values.made)) wake(static_cast<std::int32_t>(kAwaitedBy - *values.made));
       ++stage->count[static_cast<std::size_t>(op.kind)];
       const Nanos start = rank.start(*values.awaited + values.travel, values.travel);
-      *values.made = rank.free_from = watch_.run(op, start, *stage, rank);
+      const Nanos end = runner_.run(op, start, *stage, rank);
+      is_plain_ = end != kNotPlain;
+      if (!is_plain_) return;
+      *values.made = rank.free_from = end;
       if (op.kind != OpKind::kForward)
         activations_[stage->own + static_cast<std::size_t>(op.microbatch)] = released_by(op.kind);
     }
@@ -90,18 +93,18 @@ class PlainWalk {
     Nanos& activation = activations_[stage.own + microbatch];
     if (op.kind == OpKind::kForward) {
       if (!is_missing(activation)) return {};
-      const Nanos travel = stage.receives_input ? watch_.activation_travel(op) : 0;
+      const Nanos travel = stage.receives_input ? runner_.activation_travel(op) : 0;
       return {&activations_[stage.input + microbatch], travel, &activation};
     }
     if (op.kind == OpKind::kWeightGrad)
       return {&no_wait_, 0, activation == kAwaitsW ? &end_of_weight_grad_ : nullptr};
     Nanos& gradient = gradients_[stage.own + microbatch];
     if (!gives_input_grad(op.kind) || activation < 0 || !is_missing(gradient)) return {};
-    const Nanos travel = stage.receives_gradients ? watch_.gradient_travel(op) : 0;
+    const Nanos travel = stage.receives_gradients ? runner_.gradient_travel(op) : 0;
     return {&gradients_[stage.reader + microbatch], travel, &gradient};
   }
 
-  Watch& watch_;
+  Runner& runner_;
   std::size_t row_;  ///< values of a stage
   std::vector<Rank> ranks_;
   std::vector<PlainStage> stages_;

@@ -228,7 +228,7 @@ void BM_BoundPlainStep(benchmark::State& state) {
   const std::vector<PlainStage> stages = list_plain_stages(schedule);
   for (auto _ : state)
     benchmark::DoNotOptimize(
-        bound_plain_step(schedule, stages, PlainTimes(schedule, costs), SplitBackwards{{0}}));
+        bound_plain_step(schedule, stages, PlainTimes(schedule, costs), SplitBackwards{false}));
   per_op(state, schedule);
 }
 BENCHMARK(BM_BoundPlainStep)->Args({8, 64})->Args({64, 1024})->Unit(benchmark::kMicrosecond);

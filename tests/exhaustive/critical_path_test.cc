@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "sim/analysis/blocker.h"
 #include "sim/engine/simulate.h"
@@ -45,6 +47,32 @@ bool waits_for(const Program& program, InstructionId later, InstructionId earlie
     return true;
   const std::uint32_t lane = program.instructions[later].lane;
   return lane != kNoLane && earlier < later && program.instructions[earlier].lane == lane;
+}
+
+/// Ops of the given ranks that all begin at 0 and end together.
+Case make_tied(const std::vector<std::int32_t>& ranks) {
+  Case made;
+  made.program.ranks = 3;
+  for (std::int32_t rank = 0; rank < 3; ++rank) made.program.lanes.push_back({rank, "compute"});
+  made.program.dependency_begin.push_back(0);
+  for (const std::int32_t rank : ranks) {
+    Instruction& instruction = made.program.instructions.emplace_back();
+    instruction.lane = kNoLane;
+    instruction.rank = rank;
+    made.program.dependency_begin.push_back(0);
+  }
+  made.durations.assign(ranks.size(), 10);
+  made.timeline = simulate(made.program, made.durations);
+  return made;
+}
+
+TEST(CriticalPath, EndsWithTheFirstOfThoseOnTheHighestRank) {
+  for (const auto& [ranks, last] : std::vector<std::pair<std::vector<std::int32_t>, InstructionId>>{
+           {{0, 2, 1}, 1}, {{2, 0, 1}, 0}, {{0, 1, 1}, 1}, {{1}, 0}}) {
+    const Case made = make_tied(ranks);
+    EXPECT_EQ(find_last(made.program, made.timeline), last);
+    EXPECT_EQ(path_of(made.program, made.timeline), std::vector{last});
+  }
 }
 
 TEST(CriticalPath, IsAnUnbrokenChainFromTheFirstStartToTheLastEnd) {

@@ -15,6 +15,7 @@
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/range.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
 
@@ -164,6 +165,7 @@ void expect_same(const PlainDetails& plain, const WholeStep& whole) {
   EXPECT_TRUE(plain.report.bubble == whole.report.bubble);
   EXPECT_EQ(plain.report.period, whole.report.period);
   EXPECT_EQ(plain.report.lower_bound, whole.report.lower_bound);
+  EXPECT_EQ(plain.report.memory.activation_bytes, whole.report.memory.activation_bytes);
   EXPECT_EQ(name_path(plain.report, plain.program, plain.timeline),
             name_path(whole.report, whole.program, whole.timeline));
   expect_same_ranks(plain, whole);
@@ -195,7 +197,7 @@ TEST(PlainTimeline, HasTheCompleteReportOfEverySchedule) {
           if (request.shape.chunks != chunks && chunks > 1) continue;
           if (!refuse_schedule(def, request).empty()) continue;
           SCOPED_TRACE(def.name + ", p " + std::to_string(ranks) + ", v " + std::to_string(chunks) +
-                       ", m " + std::to_string(microbatches));
+                       ", m " + std::to_string(microbatches) + ", seed " + std::to_string(kSeed));
           const ValidSchedule schedule = require_valid(build_order(def, request));
           ++built[def.name];
           const Draw drawn{draw_costs(random, schedule), draw_memory(random, schedule)};
@@ -203,7 +205,8 @@ TEST(PlainTimeline, HasTheCompleteReportOfEverySchedule) {
           if (is_taken(schedule, drawn, shown)) ++taken[def.name];
         }
   }
-  for (const char* name : {"1f1b", "zb-h1", "zb-h2", "interleaved", "zb-v", "gpipe", "hanayo"})
+  for (const char* name :
+       {"1f1b", "zb-h1", "zb-h2", "interleaved", "zb-v", "gpipe", "hanayo", "chimera", "gems"})
     EXPECT_EQ(taken[name], built[name]) << name;
 }
 
@@ -216,10 +219,35 @@ ValidSchedule make_1f1b() {
 // The critical path would depend on the order in which a Program lists ops that end together.
 TEST(PlainTimeline, LeavesOpsWithoutTimeToTheWholeWay) {
   const ValidSchedule schedule = make_1f1b();
-  CostModel costs = spread({}, schedule);
+  const CostModel costs = spread({}, schedule);
   EXPECT_TRUE(is_taken(schedule, {costs, {}}, 0));
-  costs.stages[1].forward = 0;
-  EXPECT_FALSE(is_taken(schedule, {costs, {}}, 0));
+  for (const auto member : {&StageCost::forward, &StageCost::backward}) {
+    CostModel without = costs;
+    without.stages[1].*member = 0;
+    EXPECT_FALSE(is_taken(schedule, {without, {}}, 0));
+    CostModel without_once = costs;
+    without_once.by_microbatch = CostTensor<StageCost>(1);
+    std::vector<StageCost> values(4, costs.stages[0]);
+    without_once.by_microbatch.add_stage(values);
+    values[2].*member = 0;
+    without_once.by_microbatch.add_stage(values);
+    EXPECT_FALSE(is_taken(schedule, {without_once, {}}, 0));
+  }
+}
+
+TEST(PlainTimeline, LeavesUncountableMemoryToTheWholeWay) {
+  const ValidSchedule schedule = make_1f1b();
+  const CostModel costs = spread({}, schedule);
+  MemoryModel memory;
+  memory.activation_bytes.assign(2, {kMaxBytes, 0, -kMaxBytes});
+  EXPECT_FALSE(is_taken(schedule, {costs, memory}, 0));
+  memory.activation_bytes.assign(2, {100, 0, -100});
+  EXPECT_TRUE(is_taken(schedule, {costs, memory}, 0));
+  memory.static_bytes.assign(2, kMaxBytes);
+  EXPECT_FALSE(is_taken(schedule, {costs, memory}, 0));
+  MemoryModel units;
+  units.unit = {kMaxBytes, 0, -kMaxBytes};
+  EXPECT_FALSE(is_taken(schedule, {costs, units}, 0));
 }
 
 TEST(PlainTimeline, LeavesLongTimesToTheWholeWay) {

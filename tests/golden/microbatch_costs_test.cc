@@ -161,8 +161,10 @@ TEST_F(MicrobatchCosts, AreRefusedForReplicas) {
 // the report shows.
 TEST_F(MicrobatchCosts, ReportTheSameWithAndWithoutFiles) {
   write_costs(4, 40, {"forward", "input_grad", "weight_grad"});
-  for (const std::string shape : {"1f1b --pp 4 -m 40", "zb-h1 --pp 4 -m 40", "gpipe --pp 4 -m 40",
-                                  "interleaved --pp 2 --vpp 2 -m 40"}) {
+  for (const std::string shape :
+       {"1f1b --pp 4 -m 40", "zb-h1 --pp 4 -m 40 --all-ranks", "gpipe --pp 4 -m 40 --format csv",
+        "interleaved --pp 2 --vpp 2 -m 40", "zb-v --pp 2 -m 40 --release half",
+        "chimera --pp 4 -m 40"}) {
     const std::string command = "simulate " + shape + " --costs " + path("true.json");
     const CommandOutcome report = run_command(command);
     ASSERT_EQ(report.status, 0) << report.output;

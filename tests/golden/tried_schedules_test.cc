@@ -28,7 +28,8 @@ TEST_F(TriedSchedules, AgreeWithSimulations) {
   record(std::string("1f1b") + kCosts);
   const Json report =
       read_report("analyze " + path("run.json") +
-                  " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
+                      " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"),
+                  1);
   const Json& tries = report["tries"];
   ASSERT_EQ(tries.size(), 5u);
   EXPECT_EQ(tries[0]["schedule"], "1f1b");
@@ -53,7 +54,7 @@ TEST_F(TriedSchedules, AgreeWithSimulations) {
 
 TEST_F(TriedSchedules, WithoutASplitNoHalvesAreInvented) {
   record(std::string("1f1b") + kCosts);
-  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1");
+  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1", 1);
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
@@ -73,14 +74,14 @@ TEST_F(TriedSchedules, OfTwoDirectionsTakeAsLongAsTheirSimulations) {
 
 TEST_F(TriedSchedules, NameFlagsWhereTheyAreRefused) {
   record("1f1b --pp 3 -m 6");
-  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe", 1);
   const std::string problem = report["tries"][1]["problem"];
   EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
 }
 
 TEST_F(TriedSchedules, TrainIfTheMeasuredStepsDo) {
   record("1f1b --pp 2 -m 4");
-  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe", 1);
   ASSERT_EQ(report["tries"].size(), 3u);
   EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
   EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
@@ -88,6 +89,43 @@ TEST_F(TriedSchedules, TrainIfTheMeasuredStepsDo) {
   EXPECT_TRUE(
       read_report("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
           "step_ns"));
+}
+
+// Schedules that are asked for by name and cannot be run are a problem, beside the other rows.
+TEST_F(TriedSchedules, ThatAreRefusedAreAProblem) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json");
+  const std::string some = analyze + " --try gpipe,chimera -m 8,9";
+  const CommandOutcome outcome = run_with_messages(some);
+  EXPECT_EQ(outcome.status, 1);
+  for (const char* text :
+       {"\ngpipe                         9 ", "\nchimera                       8 ",
+        "  9  chimera cannot be built: half of the micro-batches go in each",
+        "\nbubblescope: not tried: chimera (-m 9)\n"})
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << text << "\n" << outcome.output;
+  const Json tries = read_report(some, 1)["tries"];
+  ASSERT_EQ(tries.size(), 5u);
+  for (const Json& row : tries)
+    EXPECT_EQ(row.contains("problem"), row["schedule"] == "chimera" && row["microbatches"] == 9)
+        << row;
+  EXPECT_EQ(run_command(analyze + " --try gpipe,chimera").status, 0);
+  EXPECT_EQ(run_command(analyze + " --try all -m 9").status, 0);
+}
+
+// A schedule may be refused in some shapes and have rows in others.
+TEST_F(TriedSchedules, OfAllSayWhichShapesAreRefused) {
+  record(std::string("1f1b") + kCosts);
+  const Json report =
+      read_report("analyze " + path("run.json") + " --try all -m 8,9 --vpp 2,3 --split-b 0.5");
+  const std::string notes = report["try_notes"].dump();
+  for (const char* text :
+       {"not tried: chimera (-m 9), chimera-halving (-m 9), dualpipe (-m 9): cannot be built: half",
+        "not tried: hanayo (-m 8 --vpp 3, -m 9 --vpp 3): cannot be built", "not tried: slimpipe: "})
+    EXPECT_NE(notes.find(text), std::string::npos) << text << "\n" << notes;
+  for (const Json& row : report["tries"])
+    EXPECT_EQ(notes.find("not tried: " + row["schedule"].get<std::string>() + ":"),
+              std::string::npos)
+        << row;
 }
 
 // Schedules without flushes and with split output layers are no ways to run this job.

@@ -203,6 +203,7 @@ TriedRow try_one(const Wanted& wanted, const TriedJob& job, TryNotes& notes) try
   notes.add(work, one.prediction, row);
   return {std::move(row), std::move(one.prediction.schedule)};
 } catch (const Error& refused) {
+  if (is_of_machine(refused.fault())) throw;
   traces::TryRow row;
   row.schedule = wanted.name;
   row.microbatches = wanted.microbatches;
@@ -211,21 +212,45 @@ TriedRow try_one(const Wanted& wanted, const TriedJob& job, TryNotes& notes) try
   return {std::move(row)};
 }
 
-/// Moves the refused rows into notes, one for each reason, and the best to the front.
-void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
-  std::map<std::string, std::vector<std::string>> refused;
-  std::erase_if(rows, [&](const TriedRow& tried) {
-    if (tried.schedule) return false;
-    std::vector<std::string>& names = refused[tried.row.problem];
-    if (names.empty() || names.back() != tried.row.schedule) names.push_back(tried.row.schedule);
-    return true;
-  });
-  for (const auto& [problem, names] : refused) {
-    const bool is_named = problem.starts_with(names.front() + " ");
-    tries.notes.push_back(is_named
-                              ? "not tried: " + problem
-                              : fmt::format("not tried: {}: {}", fmt::join(names, ", "), problem));
+/// The refused shapes of a schedule for one reason: "-m 9, -m 11 --vpp 4".
+struct RefusedTry {
+  std::string schedule;
+  std::vector<std::string> shapes;
+};
+
+std::string shape_of(const traces::TryRow& row) {
+  return fmt::format("-m {}", row.microbatches) +
+         (row.chunks ? fmt::format(" --vpp {}", *row.chunks) : "");
+}
+
+/// The refused tries by reason, which does not begin with the name of a schedule.
+std::map<std::string, std::vector<RefusedTry>> group_refused(const std::vector<TriedRow>& rows) {
+  std::map<std::string, std::vector<RefusedTry>> refused;
+  for (const auto& [row, schedule] : rows) {
+    if (schedule) continue;
+    const bool is_named = row.problem.starts_with(row.schedule + " ");
+    std::vector<RefusedTry>& tries =
+        refused[is_named ? row.problem.substr(row.schedule.size() + 1) : row.problem];
+    if (tries.empty() || tries.back().schedule != row.schedule) tries.push_back({row.schedule, {}});
+    tries.back().shapes.push_back(shape_of(row));
   }
+  return refused;
+}
+
+/// Moves the refused rows into notes, one for each reason, and the best to the front. Notes name
+/// the shapes where a schedule is refused in some of them only.
+void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
+  std::map<std::string, std::size_t> asked;  // shapes of each schedule
+  for (const TriedRow& tried : rows) ++asked[tried.row.schedule];
+  for (const auto& [problem, of_reason] : group_refused(rows)) {
+    std::vector<std::string> names;
+    for (const auto& [name, shapes] : of_reason)
+      names.push_back(shapes.size() == asked[name]
+                          ? name
+                          : fmt::format("{} ({})", name, fmt::join(shapes, ", ")));
+    tries.notes.push_back(fmt::format("not tried: {}: {}", fmt::join(names, ", "), problem));
+  }
+  std::erase_if(rows, [](const TriedRow& tried) { return !tried.schedule; });
   std::stable_sort(rows.begin(), rows.end(), [](const TriedRow& left, const TriedRow& right) {
     return left.row.change.mean < right.row.change.mean;
   });
@@ -264,6 +289,15 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
     tried.tries.best = tried.tries.rows.size() - 1;
   }
   return tried;
+}
+
+std::vector<std::string> list_refused(const traces::Tries& tries, const TryOptions& options) {
+  if (options.of_all && !tries.best) return options.schedules;
+  std::vector<std::string> refused;
+  for (const traces::TryRow& row : tries.rows)
+    if (!row.problem.empty())
+      refused.push_back(fmt::format("{} ({})", row.schedule, shape_of(row)));
+  return refused;
 }
 
 }  // namespace bubblescope::tools

@@ -150,6 +150,10 @@ TEST_F(TriedSchedules, OfAllAreThoseThatSuitTheJob) {
     EXPECT_TRUE(names.contains(name)) << name;
   for (const char* name : {"pipedream", "1f1b-vocab", "forward-only"})
     EXPECT_FALSE(names.contains(name)) << name;
+  EXPECT_NE(report["try_notes"].dump().find("not tried: 1f1b-vocab, 1f1b-vocab-2, v-half-vocab, "
+                                            "v-half-vocab-2: splits the output layer, whose time"),
+            std::string::npos)
+      << report["try_notes"];
 }
 
 // Two of these schedules have a fixed number of chunks.

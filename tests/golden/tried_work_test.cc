@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
@@ -72,6 +73,38 @@ TEST_F(TriedWork, ShardsOfTheOutputLayerAreNoStages) {
   for (const std::size_t row : {2u, 3u})
     EXPECT_TRUE(report["tries"][row].contains("problem")) << report["tries"];
   for (const Json& stage : report["stragglers"]["stages"]) EXPECT_LT(stage["stage"], 4);
+}
+
+// Each of these was measured; the others have its stages, or twice as many or half of them. Passes
+// T of a shard are two GEMMs of the same size.
+TEST_F(TriedWork, SplitOutputLayersAreTriedAmongThemselves) {
+  const std::vector<std::string> schedules{"1f1b-vocab", "1f1b-vocab-2", "v-half-vocab",
+                                           "v-half-vocab-2"};
+  const std::string flags = "--output-layer 4";
+  for (const std::string& measured : schedules) {
+    run_command("simulate " + measured + kCosts + flags + " --trace " + path("step.json"));
+    const Json report = read_report("analyze " + path("step.json") + " --try all --split-b 0.5");
+    ASSERT_EQ(report["tries"].size(), 1 + schedules.size()) << report["tries"];
+    EXPECT_EQ(report["tries"][0]["step_ns"], simulate(measured, flags));
+    for (const Json& row : report["tries"])
+      EXPECT_EQ(row["step_ns"], simulate(row["schedule"], flags)) << measured << ": " << row;
+    EXPECT_NE(report["try_notes"].dump().find("zb-v: has the output layer on one rank"),
+              std::string::npos)
+        << report["try_notes"];
+  }
+}
+
+// Nothing shows how much of pass T computes which gradient.
+TEST_F(TriedWork, ShardsAreSplitOnlyIfAsked) {
+  run_command(std::string("simulate v-half-vocab --output-layer 4") + kCosts + " --trace " +
+              path("step.json"));
+  const std::string analyze = "analyze " + path("step.json") + " --try v-half-vocab,v-half-vocab-2";
+  const Json report = read_report(analyze, 1);
+  EXPECT_EQ(report["tries"][1]["step_ns"], report["makespan_ns"]) << report["tries"];
+  EXPECT_EQ(report["tries"][2]["problem"],
+            "splits the backward of the output layer's shards, which the trace shows whole; "
+            "--split-b 0.5 would halve it");
+  EXPECT_TRUE(read_report(analyze + " --split-b 0.5")["tries"][2].contains("step_ns"));
 }
 
 // A csv does not say that all shards read the last stage, so it looked like a chain of 8 stages.

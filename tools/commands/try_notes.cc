@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sim/ir/lower.h"
+#include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -28,7 +29,7 @@ double find_makespan(const ValidSchedule& schedule, const FittedWork& work, Cost
   config.lower = work.shared.lower;
   costs.noise.reset();
   costs.replicas.clear();
-  config.costs = std::move(costs);
+  config.costs = keep_workers(costs, *work.measured, *schedule);
   return static_cast<double>(predict(schedule, config).report.makespan);
 }
 
@@ -136,16 +137,16 @@ void TryNotes::add_text(std::string text) {
 // from the other stages: all cases lie in the row's interval.
 void TryNotes::add(const FittedWork& work, const Prediction& tried, traces::TryRow& row) {
   const Schedule& schedule = *tried.schedule;
-  if (is_restaged(work.costs, schedule)) {
-    measured_stages_ = static_cast<std::int32_t>(work.costs.stages.size());
+  const std::int32_t shards = work.measured->side_stages;
+  if (is_restaged(work.costs, schedule, shards)) {
+    const std::int32_t stages = schedule.stages_per_pipeline() - shards;
+    measured_stages_ = static_cast<std::int32_t>(work.costs.stages.size()) - shards;
     std::string ends;
-    if (restages_ends(work.costs, schedule)) ends = try_other_ends(work, tried, row);
+    if (restages_ends(work.costs, schedule, shards)) ends = try_other_ends(work, tried, row);
     if (!is_short_)
-      add_text(describe_restaging(schedule.name, false, schedule.stages_per_pipeline(),
-                                  measured_stages_) +
-               ends);
+      add_text(describe_restaging(schedule.name, false, stages, measured_stages_) + ends);
     widens_ends_ = widens_ends_ || !ends.empty();
-    std::vector<std::string>& names = restaged_[schedule.stages_per_pipeline()];
+    std::vector<std::string>& names = restaged_[stages];
     if (std::find(names.begin(), names.end(), schedule.name) == names.end())
       names.push_back(schedule.name);
   }

@@ -16,6 +16,8 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/keep_workers.h"
+#include "sim/model/model_step.h"
+#include "sim/model/restage.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/shared_work.h"
 #include "tools/commands/try_notes.h"
@@ -42,13 +44,27 @@ bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
 
+/// Refuses a schedule that splits backwards which the trace shows whole.
+void expect_halves(const Schedule& schedule, const CostTable& costs) {
+  bool splits_stages = false;
+  bool splits_shards = false;
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (op.kind == OpKind::kInputGrad)
+        (schedule.is_side_stage(op.stage) ? splits_shards : splits_stages) = true;
+  const char* const whole = ", which the trace shows whole; --split-b 0.5 would halve it";
+  if (splits_stages && !costs.stages.front().input_grad)
+    throw Error(std::string("splits the backward") + whole);
+  if (splits_shards && !costs.stages.back().input_grad)
+    throw Error(std::string("splits the backward of the output layer's shards") + whole);
+}
+
 Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
   const CostTable& costs = work.costs;
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
     throw Error("has no backward, which the measured steps have: it trains nothing");
-  if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
-    throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
+  expect_halves(*schedule, costs);
   Config config;
   config.costs = keep_workers(costs, *work.measured, *schedule);
   config.lower = work.shared.lower;
@@ -110,15 +126,26 @@ struct Wanted {
   std::optional<std::int32_t> chunks = {};  ///< empty: nothing chooses them
 };
 
+/// Returns the costs by which a schedule is ordered. Without shards, make_request() cuts stages.
+CostTable find_ordering_costs(const Shape& shape, std::int32_t shards, const CostTable& costs) {
+  if (shards == 0) return costs;
+  return restage(costs, make_unordered_schedule(shape, shards), shards);
+}
+
 ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measured,
                                  const Wanted& wanted, const CostTable& costs) {
   PredictOptions flags;
   flags.shape.ranks = measured.shape.ranks;
   flags.shape.microbatches = wanted.microbatches;
-  flags.shape.chunks = wanted.chunks.value_or(choose_chunks(def, measured.shape));
+  const std::int32_t chunks = wanted.chunks.value_or(choose_chunks(def, measured.shape));
+  flags.shape.chunks = chunks;
   flags.shape = drop_unused_flags(flags.shape, def);
   flags.cost.file = costs.file;
-  return make_request(def, PredictInputs(std::move(flags), {.costs = costs}));
+  Shape shape = measured.shape;
+  shape.chunks = chunks;
+  return make_request(
+      def, PredictInputs(std::move(flags),
+                         {.costs = find_ordering_costs(shape, measured.side_stages, costs)}));
 }
 
 /// Returns the best order that holds no more micro-batches on any rank than the measured one.
@@ -261,7 +288,7 @@ void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
 std::vector<std::string> list_all_tries() {
   std::vector<std::string> names;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-    if (def.trains && def.flushes && !def.splits_output_layer) names.push_back(def.name);
+    if (def.trains && def.flushes) names.push_back(def.name);
   return names;
 }
 

@@ -26,7 +26,7 @@ struct TriedSchedules {
   std::optional<ValidSchedule> best;  ///< the one with the shortest time per micro-batch
 };
 
-/// The schedules that train and update once per step, without those that split the output layer.
+/// The schedules that train and update once per step.
 std::vector<std::string> list_all_tries();
 
 /// Predicts all of them with the same costs and the same noise. Micro-batches keep their size, and

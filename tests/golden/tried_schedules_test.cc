@@ -1,6 +1,7 @@
 // Predictions of a measured step with other schedules: analyze --try.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -179,6 +180,34 @@ TEST_F(TriedSchedules, HaveTheChunksThatAreChosen) {
   refused = run_with_messages(analyze + " --vpp 2");
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.output.find("--vpp goes with --try"), std::string::npos) << refused.output;
+}
+
+// A stage has a layer at least. 4 ranks of 256 chunks would have 1024.
+TEST_F(TriedSchedules, HaveNoMoreStagesThanModelsHaveLayers) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json") + " --try interleaved --vpp 256,";
+  const Json tries = read_report(analyze + "257,65536", 1)["tries"];
+  ASSERT_EQ(tries.size(), 4u);
+  EXPECT_TRUE(tries[1].contains("step_ns")) << tries;
+  EXPECT_EQ(tries[2]["problem"],
+            "cannot have 257 chunks on each of 4 ranks: every stage has a layer at least, and 1028 "
+            "layers are more than models have; give --vpp from 2 to 256");
+  EXPECT_TRUE(tries[3].contains("problem")) << tries;
+}
+
+// The mean stage takes 1.075 times as long as the first ones, and the last 1.3 times.
+TEST_F(TriedSchedules, KeepTheMeasuredSplitOfLayers) {
+  const auto note_of = [&](const std::string& times) {
+    std::ofstream(path("costs.json")) << R"({"format":"bubblescope-costs/1","forward":)" << times
+                                      << R"(,"backward":)" << times << "}";
+    record("1f1b --pp 4 -m 8 --costs " + path("costs.json"));
+    return read_report("analyze " + path("run.json") + " --try gpipe")["try_notes"].dump();
+  };
+  EXPECT_NE(note_of("[1,1,1,1.3]")
+                .find("as in the trace (the longest stage takes 20.9 % more than "
+                      "the mean): another split may take more or less time"),
+            std::string::npos);
+  EXPECT_NE(note_of("[1,1,1,1]").find("as in the trace: another split"), std::string::npos);
 }
 
 // ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.

@@ -14,6 +14,7 @@
 #include "sim/ir/lower.h"
 #include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
+#include "sim/model/stage_entry.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
@@ -127,6 +128,26 @@ std::string describe_restaging(const std::string& names, bool are_several, std::
 }
 
 }  // namespace
+
+std::string describe_layer_split(const FittedWork& work) {
+  const std::vector<StageEntry>& stages = work.costs.stages;
+  const std::size_t chain = stages.size() - static_cast<std::size_t>(work.measured->side_stages);
+  double sum = 0;
+  double longest = 0;
+  for (std::size_t stage = 0; stage < chain; ++stage) {
+    const auto time =
+        static_cast<double>(stages[stage].forward + full_backward(stages[stage]).value_or(0));
+    sum += time;
+    longest = std::max(longest, time);
+  }
+  const double excess = sum > 0 ? longest * static_cast<double>(chain) / sum - 1 : 0;
+  const std::string unequal =
+      excess > kMinChange
+          ? fmt::format(" (the longest stage takes {:.1f} % more than the mean)", 100 * excess)
+          : "";
+  return "layers are split among the stages as in the trace" + unequal +
+         ": another split may take more or less time, which no interval covers";
+}
 
 void TryNotes::add_text(std::string text) {
   if (!text.empty() && std::find(texts_.begin(), texts_.end(), text) == texts_.end())

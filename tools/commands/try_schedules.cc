@@ -31,6 +31,7 @@ namespace {
 constexpr const char* kSearch = "search";
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
+constexpr std::int32_t kMaxLayers = 1024;  ///< a stage has one or more, and no model has so many
 
 /// A predicted step: the shape that it is for, and its time in every scenario of the noise.
 struct Tried {
@@ -119,6 +120,17 @@ std::int32_t choose_chunks(const ScheduleDef& def, const Shape& measured) {
   return fits ? measured.chunks : min_chunks;
 }
 
+/// Refuses more stages than any model has layers.
+void expect_layers(std::int32_t chunks, const ScheduleDef& def, const Shape& measured) {
+  const std::int32_t least = def.implied_chunks.value_or(def.default_chunks);
+  const std::int32_t most = std::max({kMaxLayers / measured.ranks, measured.chunks, least});
+  if (chunks <= most) return;
+  throw Error(fmt::format(
+      "cannot have {} chunks on each of {} ranks: every stage has a layer at least, and {} layers "
+      "are more than models have; give --vpp from {} to {}",
+      chunks, measured.ranks, std::int64_t{chunks} * measured.ranks, least, most));
+}
+
 /// A schedule by its name, or "search", with the shape that it is tried in.
 struct Wanted {
   std::string name;
@@ -182,6 +194,7 @@ ValidSchedule build_try(const Wanted& wanted, const ValidSchedule& measured, dou
   const ScheduleDef& def = find_schedule(name);
   if (def.splits_output_layer && measured->side_stages == 0)
     throw Error("splits the output layer, whose time the trace does not show by itself");
+  if (wanted.chunks) expect_layers(*wanted.chunks, def, measured->shape);
   return build_schedule(def, make_try_request(def, *measured, wanted, costs));
 }
 
@@ -306,6 +319,8 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
   for (const Wanted& wanted : list_wanted(measured, options))
     rows.push_back(try_one(wanted, {work, base}, notes));
   tried.tries.notes = std::move(notes).list();
+  if (std::any_of(rows.begin(), rows.end(), [](const TriedRow& one) { return one.schedule; }))
+    tried.tries.notes.push_back(describe_layer_split(work));
   if (options.of_all) sort_all(tried.tries, rows);
   double shortest = 0;
   for (TriedRow& one : rows) {

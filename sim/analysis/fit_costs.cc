@@ -127,8 +127,7 @@ std::optional<double> measured_split(std::span<const StageEntry> stages) {
 }
 
 /// Splits the backwards of stages that were seen whole only. Returns whether any was split.
-bool split_backwards(std::span<StageEntry> stages, double input_part) {
-  const bool first_has_none = first_lacks_input_grad(stages, input_part);
+bool split_backwards(std::span<StageEntry> stages, double input_part, bool first_has_none) {
   bool any = false;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     StageEntry& entry = stages[stage];
@@ -158,11 +157,11 @@ std::vector<double> find_excess(const StageEntry& stage, const StageEntry& other
 /// Guesses how the first and the last stage differ from the others: by heavier layers where they
 /// take a little longer by the same factor in every kind of op, and else by an embedding or a head.
 /// An end that takes shorter has fewer layers. The first stage may lack its input gradients.
-Ends guess_ends(const std::vector<StageEntry>& stages) {
+Ends guess_ends(std::span<const StageEntry> chain) {
   constexpr double kNoticed = 0.02;
   constexpr double kAlike = 0.1;         // as a fraction of the smallest excess
   constexpr double kMaxOfLayers = 0.45;  // a larger excess is not due to other layers
-  const std::vector<StageEntry> kinds = make_stage_kinds(stages);
+  const std::vector<StageEntry> kinds = make_stage_kinds({chain.begin(), chain.end()});
   if (kinds.empty()) return Ends::kMoreLayers;
   bool any = false;
   bool alike = true;
@@ -182,10 +181,19 @@ Ends guess_ends(const std::vector<StageEntry>& stages) {
   return longer ? Ends::kExtraWork : Ends::kMoreLayers;
 }
 
-/// Splits backwards where that is needed or asked for, in all replicas alike. Shards of the output
-/// layer, which follow the chain of stages, are left as measured.
+/// Splits the backwards of shards of the output layer, which follow the chain of stages. How stages
+/// split theirs says nothing of them.
+void split_shards(CostTable& table, const FitOptions& options, std::size_t chain) {
+  if (!options.split_backward) return;
+  split_backwards(std::span(table.stages).subspan(chain), *options.split_backward, false);
+  for (std::vector<StageEntry>& stages : table.replicas)
+    split_backwards(std::span(stages).subspan(chain), *options.split_backward, false);
+}
+
+/// Splits backwards where that is needed or asked for, in all replicas alike.
 void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t chain) {
   CostTable& table = fitted.table;
+  split_shards(table, options, chain);
   const auto chain_of = [chain](std::vector<StageEntry>& stages) {
     return std::span(stages).first(chain);
   };
@@ -197,8 +205,9 @@ void split_table(FittedCosts& fitted, const FitOptions& options, std::size_t cha
         "the steps have split backwards: their measured halves count, also for stages that never "
         "split theirs");
   const bool first_has_none = first_lacks_input_grad(chain_of(table.stages), *part);
-  const bool any = split_backwards(chain_of(table.stages), *part);
-  for (std::vector<StageEntry>& stages : table.replicas) split_backwards(chain_of(stages), *part);
+  const bool any = split_backwards(chain_of(table.stages), *part, first_has_none);
+  for (std::vector<StageEntry>& stages : table.replicas)
+    split_backwards(chain_of(stages), *part, first_lacks_input_grad(chain_of(stages), *part));
   if (any && first_has_none && !measured)
     fitted.notes.push_back(
         "the backward of stage 0 is as short as a weight gradient: it counts as one, without an "
@@ -256,7 +265,7 @@ FittedCosts fit_costs(std::span<const ReplicatedStep> steps, const FitOptions& o
     fitted.notes.push_back(*std::move(remark));
   fit_gaps(steps, table);
   table.divisible = !options.per_microbatch && !has_shards;
-  if (table.divisible) table.ends = guess_ends(table.stages);
+  if (!options.per_microbatch) table.ends = guess_ends(std::span(table.stages).first(chain));
   return fitted;
 }
 

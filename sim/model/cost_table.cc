@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/ir/error.h"
+#include "sim/ir/op_kinds.h"
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
 #include "sim/model/traffic.h"
@@ -43,21 +44,25 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
                   schedule.stages_per_pipeline(), schedule.shape.ranks, schedule.shape.chunks));
 }
 
-/// Finds which kinds of ops a schedule has.
-std::array<bool, kOpKinds> find_kinds(const Schedule& schedule) {
-  std::array<bool, kOpKinds> has{};
+/// [entry of the table]: the kinds of ops that a schedule runs on its stages.
+std::vector<std::array<bool, kOpKinds>> find_kinds(const CostTable& table,
+                                                   const Schedule& schedule) {
+  std::vector<std::array<bool, kOpKinds>> has(table.stages.size());
   for (const RankOrder& ops : schedule.order)
-    for (const Op& op : ops) has[static_cast<std::size_t>(op.kind)] = true;
+    for (const Op& op : ops)
+      has[static_cast<std::size_t>(op.stage) % has.size()][static_cast<std::size_t>(op.kind)] =
+          true;
   return has;
 }
 
 void expect_durations(const CostTable& table, const Schedule& schedule) {
-  const std::array<bool, kOpKinds> has = find_kinds(schedule);
-  const bool full = has[static_cast<std::size_t>(OpKind::kBackward)];
-  const bool split = has[static_cast<std::size_t>(OpKind::kInputGrad)];
-  const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
+  const std::vector<std::array<bool, kOpKinds>> kinds = find_kinds(table, schedule);
   for (std::size_t stage = 0; stage < table.stages.size(); ++stage) {
     const StageEntry& entry = table.stages[stage];
+    const std::array<bool, kOpKinds>& has = kinds[stage];
+    const bool full = has[static_cast<std::size_t>(OpKind::kBackward)];
+    const bool split = has[static_cast<std::size_t>(OpKind::kInputGrad)];
+    const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
     const std::string place = table.places.of_stage(stage);
     if (split && !entry.input_grad)
       throw Error(
@@ -269,7 +274,7 @@ CostModel make_cost_model(const CostTable& table, const Schedule& schedule,
   CostModel model;
   model.slices = schedule.shape.slices;
   if (has_lists(table)) model.by_microbatch = CostTensor<StageCost>(model.slices);
-  const bool recomputes = find_kinds(schedule)[static_cast<std::size_t>(OpKind::kRecompute)];
+  const bool recomputes = has_kind(schedule, OpKind::kRecompute);
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     StageUse use = use_of(table, schedule, stage);

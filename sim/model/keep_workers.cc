@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,13 +25,13 @@ constexpr std::array kTimes{&StageEntry::backward,    &StageEntry::input_grad,
 
 /// Whether every entry of the table is a stage of one rank.
 bool is_of_ranks(const CostTable& table, const Schedule& measured) {
-  return measured.side_stages == 0 && measured.pipelines == 1 && !has_lists(table) &&
+  return measured.pipelines == 1 && !has_lists(table) &&
          table.stages.size() == measured.rank_of_stage.size();
 }
 
 bool has_entries_for(const CostTable& table, const Schedule& schedule) {
-  return schedule.side_stages == 0 && !schedule.is_data_parallel() &&
-         (is_restaged(table, schedule) ||
+  return !schedule.is_data_parallel() &&
+         (is_restaged(table, schedule, schedule.side_stages) ||
           table.stages.size() == static_cast<std::size_t>(schedule.stages_per_pipeline()));
 }
 
@@ -85,19 +86,22 @@ StageEntry slow_down(StageEntry stage, double factor) {
 }  // namespace
 
 CostTable keep_workers(const CostTable& table, const Schedule& measured, const Schedule& schedule) {
+  const std::int32_t shards = schedule.side_stages;
+  if (measured.side_stages != shards) return table;
+  CostTable kept = shards > 0 ? restage(table, schedule, shards) : table;
   if (table.replicas.size() < 2 || measured.rank_of_stage == schedule.rank_of_stage ||
       measured.shape.ranks != schedule.shape.ranks || !is_of_ranks(table, measured) ||
       !has_entries_for(table, schedule))
-    return table;
+    return kept;
   const Stages usual = find_usual(table);
   CostTable of_usual = table;
   of_usual.stages = usual;
   of_usual.replicas.clear();
-  const Stages placed = restage(of_usual, schedule).stages;
-  CostTable kept = table;
-  for (Stages& replica : kept.replicas) {
-    const std::vector<double> slowness = find_slowness(replica, usual, measured);
-    replica.clear();
+  const Stages placed = restage(of_usual, schedule, shards).stages;
+  kept.replicas.clear();
+  for (const Stages& own : table.replicas) {
+    const std::vector<double> slowness = find_slowness(own, usual, measured);
+    Stages& replica = kept.replicas.emplace_back();
     for (std::size_t stage = 0; stage < schedule.rank_of_stage.size(); ++stage)
       replica.push_back(
           slow_down(placed[stage % placed.size()],

@@ -11,9 +11,10 @@
 
 namespace bubblescope::inline sim {
 
-/// Returns the table for `schedule`, with the replicas' times of its stages. The table does not
-/// change if there is one replica, if the numbers of ranks differ, if stages stay on their ranks,
-/// or if an entry is not one stage of one rank.
+/// Returns the table for `schedule`, with the replicas' times of its stages. They do not change if
+/// there is one replica, if the numbers of ranks differ, if stages stay on their ranks, or if an
+/// entry is not one stage of one rank. Where the output layer is split over the ranks, the stages
+/// besides its shards are cut and joined for the schedule (restage.h).
 CostTable keep_workers(const CostTable& table, const Schedule& measured, const Schedule& schedule);
 
 }  // namespace bubblescope::inline sim

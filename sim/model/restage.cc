@@ -173,9 +173,9 @@ bool is_alike(const StageEntry& stage, const StageEntry& other) {
 }
 
 /// Whether stages lie between the ends, and the schedule has two of them.
-bool has_restaged_ends(const CostTable& table, const Schedule& schedule) {
-  return table.stages.size() > 2 && schedule.stages_per_pipeline() > 1 &&
-         is_restaged(table, schedule);
+bool has_restaged_ends(const CostTable& table, const Schedule& schedule, std::int32_t shards) {
+  return static_cast<std::int32_t>(table.stages.size()) - shards > 2 &&
+         schedule.stages_per_pipeline() - shards > 1 && is_restaged(table, schedule, shards);
 }
 
 Stages restage(const Stages& from, std::size_t count, Ends ends) {
@@ -189,28 +189,36 @@ Stages restage(const Stages& from, std::size_t count, Ends ends) {
 
 }  // namespace
 
-bool is_restaged(const CostTable& table, const Schedule& schedule) {
+bool is_restaged(const CostTable& table, const Schedule& schedule, std::int32_t shards) {
   const auto given = static_cast<std::int32_t>(table.stages.size());
-  return table.divisible && !table.same_stages && schedule.side_stages == 0 &&
-         schedule.graph.is_chain() && given != schedule.stages_per_pipeline();
+  if (table.same_stages || schedule.side_stages != shards) return false;
+  const bool can_be_cut = shards > 0 ? !has_lists(table) && table.parts.stages.empty()
+                                     : table.divisible && schedule.graph.is_chain();
+  return can_be_cut && given > shards && given != schedule.stages_per_pipeline();
 }
 
-bool restages_ends(const CostTable& table, const Schedule& schedule) {
-  if (!has_restaged_ends(table, schedule)) return false;
-  const auto differ = [](const Stages& stages) {
-    const Stages kinds = make_stage_kinds(stages);
+bool restages_ends(const CostTable& table, const Schedule& schedule, std::int32_t shards) {
+  if (!has_restaged_ends(table, schedule, shards)) return false;
+  const auto differ = [&](const Stages& stages) {
+    const Stages kinds = make_stage_kinds({stages.begin(), stages.end() - shards});
     return !is_alike(kinds[0], kinds[1]) || !is_alike(kinds[2], kinds[1]);
   };
   return differ(table.stages) || std::any_of(table.replicas.begin(), table.replicas.end(), differ);
 }
 
-CostTable restage(const CostTable& table, const Schedule& schedule) {
-  if (!is_restaged(table, schedule)) return table;
-  const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline());
-  const Ends ends = has_restaged_ends(table, schedule) ? table.ends : Ends::kMoreLayers;
+CostTable restage(const CostTable& table, const Schedule& schedule, std::int32_t shards) {
+  if (!is_restaged(table, schedule, shards)) return table;
+  const auto count = static_cast<std::size_t>(schedule.stages_per_pipeline() - shards);
+  const Ends ends = has_restaged_ends(table, schedule, shards) ? table.ends : Ends::kMoreLayers;
+  const auto restaged = [&](const Stages& stages) {
+    const auto first_shard = stages.end() - shards;
+    Stages to = restage({stages.begin(), first_shard}, count, ends);
+    to.insert(to.end(), first_shard, stages.end());
+    return to;
+  };
   CostTable fitted = table;
-  fitted.stages = restage(table.stages, count, ends);
-  for (Stages& stages : fitted.replicas) stages = restage(stages, count, ends);
+  fitted.stages = restaged(table.stages);
+  for (Stages& stages : fitted.replicas) stages = restaged(stages);
   return fitted;
 }
 

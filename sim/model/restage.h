@@ -7,6 +7,8 @@
 // their ratios to the others, or by an embedding or a head, which stays whole at its end.
 #pragma once
 
+#include <cstdint>
+
 #include "sim/model/cost_table.h"
 
 namespace bubblescope::inline sim {
@@ -15,13 +17,15 @@ namespace bubblescope::inline sim {
 /// table does not change if it has this number already, or if its stages cannot be divided. Stages
 /// that can be divided are those of one pipeline: eight of them are no two pipelines of four.
 /// Overlapped pairs and contention cannot be divided and are left out.
-CostTable restage(const CostTable& table, const Schedule& schedule);
+/// The last `shards` entries, if any, are the shards of an output layer: they stay as they are, for
+/// a schedule that has as many; such a table need not be divisible.
+CostTable restage(const CostTable& table, const Schedule& schedule, std::int32_t shards = 0);
 
 /// Whether restage() changes the table.
-bool is_restaged(const CostTable& table, const Schedule& schedule);
+bool is_restaged(const CostTable& table, const Schedule& schedule, std::int32_t shards = 0);
 
 /// Whether the first or the last stage differs from others, and it matters for the result in what
 /// way.
-bool restages_ends(const CostTable& table, const Schedule& schedule);
+bool restages_ends(const CostTable& table, const Schedule& schedule, std::int32_t shards = 0);
 
 }  // namespace bubblescope::inline sim

@@ -1,6 +1,7 @@
 // Predictions of a measured step with other schedules: analyze --try.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -28,7 +29,8 @@ TEST_F(TriedSchedules, AgreeWithSimulations) {
   record(std::string("1f1b") + kCosts);
   const Json report =
       read_report("analyze " + path("run.json") +
-                  " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"));
+                      " --try zb-h1,chimera -m 8,9 --split-b 0.55 --try-out " + path("best.json"),
+                  1);
   const Json& tries = report["tries"];
   ASSERT_EQ(tries.size(), 5u);
   EXPECT_EQ(tries[0]["schedule"], "1f1b");
@@ -53,7 +55,7 @@ TEST_F(TriedSchedules, AgreeWithSimulations) {
 
 TEST_F(TriedSchedules, WithoutASplitNoHalvesAreInvented) {
   record(std::string("1f1b") + kCosts);
-  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1");
+  const Json report = read_report("analyze " + path("run.json") + " --try zb-h1", 1);
   EXPECT_NE(report["tries"][1]["problem"].get<std::string>().find("--split-b"), std::string::npos);
 }
 
@@ -73,14 +75,14 @@ TEST_F(TriedSchedules, OfTwoDirectionsTakeAsLongAsTheirSimulations) {
 
 TEST_F(TriedSchedules, NameFlagsWhereTheyAreRefused) {
   record("1f1b --pp 3 -m 6");
-  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try dualpipe", 1);
   const std::string problem = report["tries"][1]["problem"];
   EXPECT_NE(problem.find("--pp must be even"), std::string::npos) << problem;
 }
 
 TEST_F(TriedSchedules, TrainIfTheMeasuredStepsDo) {
   record("1f1b --pp 2 -m 4");
-  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe");
+  const Json report = read_report("analyze " + path("run.json") + " --try forward-only,gpipe", 1);
   ASSERT_EQ(report["tries"].size(), 3u);
   EXPECT_FALSE(report["tries"][1].contains("step_ns")) << report["tries"][1];
   EXPECT_TRUE(report["tries"][2].contains("step_ns")) << report["tries"][2];
@@ -88,6 +90,43 @@ TEST_F(TriedSchedules, TrainIfTheMeasuredStepsDo) {
   EXPECT_TRUE(
       read_report("analyze " + path("run.json") + " --try forward-only")["tries"][0].contains(
           "step_ns"));
+}
+
+// Schedules that are asked for by name and cannot be run are a problem, beside the other rows.
+TEST_F(TriedSchedules, ThatAreRefusedAreAProblem) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json");
+  const std::string some = analyze + " --try gpipe,chimera -m 8,9";
+  const CommandOutcome outcome = run_with_messages(some);
+  EXPECT_EQ(outcome.status, 1);
+  for (const char* text :
+       {"\ngpipe                         9 ", "\nchimera                       8 ",
+        "  9  chimera cannot be built: half of the micro-batches go in each",
+        "\nbubblescope: not tried: chimera (-m 9)\n"})
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << text << "\n" << outcome.output;
+  const Json tries = read_report(some, 1)["tries"];
+  ASSERT_EQ(tries.size(), 5u);
+  for (const Json& row : tries)
+    EXPECT_EQ(row.contains("problem"), row["schedule"] == "chimera" && row["microbatches"] == 9)
+        << row;
+  EXPECT_EQ(run_command(analyze + " --try gpipe,chimera").status, 0);
+  EXPECT_EQ(run_command(analyze + " --try all -m 9").status, 0);
+}
+
+// A schedule may be refused in some shapes and have rows in others.
+TEST_F(TriedSchedules, OfAllSayWhichShapesAreRefused) {
+  record(std::string("1f1b") + kCosts);
+  const Json report =
+      read_report("analyze " + path("run.json") + " --try all -m 8,9 --vpp 2,3 --split-b 0.5");
+  const std::string notes = report["try_notes"].dump();
+  for (const char* text :
+       {"not tried: chimera (-m 9), chimera-halving (-m 9), dualpipe (-m 9): cannot be built: half",
+        "not tried: hanayo (-m 8 --vpp 3, -m 9 --vpp 3): cannot be built", "not tried: slimpipe: "})
+    EXPECT_NE(notes.find(text), std::string::npos) << text << "\n" << notes;
+  for (const Json& row : report["tries"])
+    EXPECT_EQ(notes.find("not tried: " + row["schedule"].get<std::string>() + ":"),
+              std::string::npos)
+        << row;
 }
 
 // Schedules without flushes and with split output layers are no ways to run this job.
@@ -112,6 +151,10 @@ TEST_F(TriedSchedules, OfAllAreThoseThatSuitTheJob) {
     EXPECT_TRUE(names.contains(name)) << name;
   for (const char* name : {"pipedream", "1f1b-vocab", "forward-only"})
     EXPECT_FALSE(names.contains(name)) << name;
+  EXPECT_NE(report["try_notes"].dump().find("not tried: 1f1b-vocab, 1f1b-vocab-2, v-half-vocab, "
+                                            "v-half-vocab-2: splits the output layer, whose time"),
+            std::string::npos)
+      << report["try_notes"];
 }
 
 // Two of these schedules have a fixed number of chunks.
@@ -137,6 +180,34 @@ TEST_F(TriedSchedules, HaveTheChunksThatAreChosen) {
   refused = run_with_messages(analyze + " --vpp 2");
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.output.find("--vpp goes with --try"), std::string::npos) << refused.output;
+}
+
+// A stage has a layer at least. 4 ranks of 256 chunks would have 1024.
+TEST_F(TriedSchedules, HaveNoMoreStagesThanModelsHaveLayers) {
+  record(std::string("1f1b") + kCosts);
+  const std::string analyze = "analyze " + path("run.json") + " --try interleaved --vpp 256,";
+  const Json tries = read_report(analyze + "257,65536", 1)["tries"];
+  ASSERT_EQ(tries.size(), 4u);
+  EXPECT_TRUE(tries[1].contains("step_ns")) << tries;
+  EXPECT_EQ(tries[2]["problem"],
+            "cannot have 257 chunks on each of 4 ranks: every stage has a layer at least, and 1028 "
+            "layers are more than models have; give --vpp from 2 to 256");
+  EXPECT_TRUE(tries[3].contains("problem")) << tries;
+}
+
+// The mean stage takes 1.075 times as long as the first ones, and the last 1.3 times.
+TEST_F(TriedSchedules, KeepTheMeasuredSplitOfLayers) {
+  const auto note_of = [&](const std::string& times) {
+    std::ofstream(path("costs.json")) << R"({"format":"bubblescope-costs/1","forward":)" << times
+                                      << R"(,"backward":)" << times << "}";
+    record("1f1b --pp 4 -m 8 --costs " + path("costs.json"));
+    return read_report("analyze " + path("run.json") + " --try gpipe")["try_notes"].dump();
+  };
+  EXPECT_NE(note_of("[1,1,1,1.3]")
+                .find("as in the trace (the longest stage takes 20.9 % more than "
+                      "the mean): another split may take more or less time"),
+            std::string::npos);
+  EXPECT_NE(note_of("[1,1,1,1]").find("as in the trace: another split"), std::string::npos);
 }
 
 // ZB-H1 is listed by two spellings, and 8 micro-batches are the measured ones.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/support/command.h"
 #include "tests/support/temporary_folder.h"
@@ -21,9 +22,11 @@ class TriedWork : public TemporaryFolder {
     return read_report("simulate " + schedule + kCosts + flags)["makespan_ns"].get<std::int64_t>();
   }
 
-  Json analyze(const std::string& schedule, const std::string& flags, const std::string& tries) {
+  Json analyze(const std::string& schedule, const std::string& flags, const std::string& tries,
+               int status = 0) {
     run_command("simulate " + schedule + kCosts + flags + " --trace " + path("step.json"));
-    return read_report("analyze " + path("step.json") + " --try " + tries + " --split-b 0.5");
+    return read_report("analyze " + path("step.json") + " --try " + tries + " --split-b 0.5",
+                       status);
   }
 
   void expect_same_work(const std::string& measured, const std::string& other,
@@ -58,18 +61,50 @@ TEST_F(TriedWork, Recomputes) {
 }
 
 TEST_F(TriedWork, IsRefusedWhereTheOtherScheduleDoesNotHaveIt) {
-  const Json report = analyze("1f1b", "--offload 0.5", "gpipe");
+  const Json report = analyze("1f1b", "--offload 0.5", "gpipe", 1);
   EXPECT_EQ(report["tries"][1]["problem"],
             "does not offload activations, as the measured schedule does");
 }
 
 TEST_F(TriedWork, ShardsOfTheOutputLayerAreNoStages) {
-  const Json report = analyze("1f1b-vocab", "--output-layer 4", "1f1b-vocab,1f1b,search");
+  const Json report = analyze("1f1b-vocab", "--output-layer 4", "1f1b-vocab,1f1b,search", 1);
   EXPECT_EQ(report["tries"][0]["step_ns"], report["makespan_ns"]);
   EXPECT_EQ(report["tries"][1]["step_ns"], report["makespan_ns"]) << report["tries"];
   for (const std::size_t row : {2u, 3u})
     EXPECT_TRUE(report["tries"][row].contains("problem")) << report["tries"];
   for (const Json& stage : report["stragglers"]["stages"]) EXPECT_LT(stage["stage"], 4);
+}
+
+// Each of these was measured; the others have its stages, or twice as many or half of them. Passes
+// T of a shard are two GEMMs of the same size.
+TEST_F(TriedWork, SplitOutputLayersAreTriedAmongThemselves) {
+  const std::vector<std::string> schedules{"1f1b-vocab", "1f1b-vocab-2", "v-half-vocab",
+                                           "v-half-vocab-2"};
+  const std::string flags = "--output-layer 4";
+  for (const std::string& measured : schedules) {
+    run_command("simulate " + measured + kCosts + flags + " --trace " + path("step.json"));
+    const Json report = read_report("analyze " + path("step.json") + " --try all --split-b 0.5");
+    ASSERT_EQ(report["tries"].size(), 1 + schedules.size()) << report["tries"];
+    EXPECT_EQ(report["tries"][0]["step_ns"], simulate(measured, flags));
+    for (const Json& row : report["tries"])
+      EXPECT_EQ(row["step_ns"], simulate(row["schedule"], flags)) << measured << ": " << row;
+    EXPECT_NE(report["try_notes"].dump().find("zb-v: has the output layer on one rank"),
+              std::string::npos)
+        << report["try_notes"];
+  }
+}
+
+// Nothing shows how much of pass T computes which gradient.
+TEST_F(TriedWork, ShardsAreSplitOnlyIfAsked) {
+  run_command(std::string("simulate v-half-vocab --output-layer 4") + kCosts + " --trace " +
+              path("step.json"));
+  const std::string analyze = "analyze " + path("step.json") + " --try v-half-vocab,v-half-vocab-2";
+  const Json report = read_report(analyze, 1);
+  EXPECT_EQ(report["tries"][1]["step_ns"], report["makespan_ns"]) << report["tries"];
+  EXPECT_EQ(report["tries"][2]["problem"],
+            "splits the backward of the output layer's shards, which the trace shows whole; "
+            "--split-b 0.5 would halve it");
+  EXPECT_TRUE(read_report(analyze + " --split-b 0.5")["tries"][2].contains("step_ns"));
 }
 
 // A csv does not say that all shards read the last stage, so it looked like a chain of 8 stages.

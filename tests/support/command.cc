@@ -48,9 +48,9 @@ CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
   return outcome;
 }
 
-nlohmann::json read_report(const std::string& arguments) {
+nlohmann::json read_report(const std::string& arguments, int status) {
   const CommandOutcome outcome = run_command(arguments + " --format json 2>/dev/null");
-  EXPECT_EQ(outcome.status, 0) << arguments;
+  EXPECT_EQ(outcome.status, status) << arguments;
   return nlohmann::json::parse(outcome.output);
 }
 

@@ -23,11 +23,11 @@ CommandOutcome run_with_messages(const std::string& arguments);
 CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
                             const tools::Arguments& arguments);
 
-/// Runs `bubblescope ARGUMENTS --format json` in a shell, which must succeed, and parses its
-/// output.
-nlohmann::json read_report(const std::string& arguments);
+/// Runs `bubblescope ARGUMENTS --format json` in a shell, which must exit with `status`, and parses
+/// its output.
+nlohmann::json read_report(const std::string& arguments, int status = 0);
 
-/// The same for one command in this process.
+/// The same for one command in this process, which must succeed.
 nlohmann::json read_report(int (*command)(const tools::Arguments& arguments),
                            tools::Arguments arguments);
 

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "sim/model/model_step.h"
 #include "tests/support/unordered_schedule.h"
 
 namespace bubblescope::tests {
@@ -53,6 +54,18 @@ TEST(KeepWorkers, StagesOfOneRankShareItsSpeed) {
   const CostTable kept = keep_workers(table, unordered(2, 2), unordered(2, 1));
   EXPECT_EQ(forwards_of(kept.replicas[0]), (std::vector<Nanos>{80, 80}));
   EXPECT_EQ(forwards_of(kept.replicas[1]), (std::vector<Nanos>{80, 100}));
+}
+
+// The shards of an output layer, one on each rank, are no stages that are cut.
+TEST(KeepWorkers, ASlowRankStaysSlowWithItsShard) {
+  CostTable table;
+  table.stages = stages_of({100, 200, 10, 10});
+  table.replicas = {table.stages, stages_of({100, 300, 10, 15}), table.stages};
+  const CostTable kept = keep_workers(table, make_unordered_schedule({2, 1, 1, 1, {}}, 2),
+                                      make_unordered_schedule({2, 2, 1, 1, {}}, 2));
+  EXPECT_EQ(forwards_of(kept.stages), (std::vector<Nanos>{50, 50, 100, 100, 10, 10}));
+  EXPECT_EQ(forwards_of(kept.replicas[0]), forwards_of(kept.stages));
+  EXPECT_EQ(forwards_of(kept.replicas[1]), (std::vector<Nanos>{50, 75, 100, 150, 10, 15}));
 }
 
 TEST(KeepWorkers, NothingChangesWhereStagesStayOrNothingIsKnownOfRanks) {

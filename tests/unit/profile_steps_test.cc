@@ -153,7 +153,7 @@ TEST(ProfileSteps, AreNotThoseOfAnEvaluation) {
   ASSERT_EQ(read.steps.size(), 3u);
   for (const traces::MeasuredStep& step : read.steps)
     EXPECT_EQ(compute_makespan(step.timeline), kStep * 1'000);
-  EXPECT_TRUE(mentions(read.remarks.notes, "2 step(s) left out: their backwards compute nothing"));
+  EXPECT_TRUE(mentions(read.remarks.left_out, "left out: steps 1, 3, as evaluations"));
   EXPECT_TRUE(read.remarks.faults.empty());
   EXPECT_TRUE(read.remarks.doubts.empty());
 }

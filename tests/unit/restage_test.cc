@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/model/model_step.h"
 #include "tests/support/error_text.h"
 #include "tests/support/unordered_schedule.h"
 
@@ -31,6 +32,15 @@ TEST(Restage, CutsStagesIntoEqualParts) {
   const CostTable cut = restage(table_of({10, 20}), unordered(2, 2));
   EXPECT_EQ(forwards_of(cut), (std::vector<Nanos>{5, 5, 10, 10}));
   EXPECT_EQ(cut.stages[3].backward, 20);
+}
+
+TEST(Restage, LeavesShardsOfTheOutputLayer) {
+  const CostTable table = table_of({10, 20, 3, 4});
+  const Schedule cut = make_unordered_schedule({2, 2, 1, 1, {}}, 2);
+  EXPECT_EQ(forwards_of(restage(table, cut, 2)), (std::vector<Nanos>{5, 5, 10, 10, 3, 4}));
+  EXPECT_FALSE(is_restaged(table, make_unordered_schedule({2, 1, 1, 1, {}}, 2), 2));
+  EXPECT_FALSE(is_restaged(table, cut));  // these would be four stages
+  EXPECT_FALSE(is_restaged(table, unordered(2, 1), 2));
 }
 
 TEST(Restage, JoinsStages) {

@@ -324,6 +324,14 @@ bool exceeds_caps(const Analysis& analysis, const UniformMemory& memory) {
   return !problems.empty();
 }
 
+/// Says what `--try` asks for and cannot be tried.
+bool lacks_tries(const Analysis& analysis, const TryOptions& options) {
+  if (!analysis.tried) return false;
+  const std::vector<std::string> refused = list_refused(analysis.tried->tries, options);
+  if (!refused.empty()) print_message("bubblescope: not tried: {}\n", fmt::join(refused, ", "));
+  return !refused.empty();
+}
+
 int report_each(const AnalyzeOptions& options) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   std::string text = write_job_header();
@@ -379,8 +387,9 @@ int run_analyze(const Arguments& arguments) {
     return 1;
   }
   write_fitted(analysis, *options);
+  const bool lacks = lacks_tries(analysis, options->job.tries);
   const bool exceeds = exceeds_caps(analysis, options->memory.memory);
-  return fails_gate(analysis, options->gate) || exceeds ? 1 : 0;
+  return fails_gate(analysis, options->gate) || exceeds || lacks ? 1 : 0;
 }
 
 }  // namespace bubblescope::tools

@@ -309,8 +309,10 @@ Analysis analyze_steps(traces::AssembledSteps read, const MemoryRequest& memory,
   std::optional<JobCosts> costs = fit_costs_of(read, options);
   const BubbleReport mean = average_reports(reports);
   iterations.trust = traces::judge_trust(mean, evidence_of(iterations, read));
-  iterations.between_steps = traces::measure_between_steps(steps);
-  iterations.step_period = traces::measure_step_period(steps);
+  if (!read.evaluated_within) {  // evaluations run between the training of two steps
+    iterations.between_steps = traces::measure_between_steps(steps);
+    iterations.step_period = traces::measure_step_period(steps);
+  }
   iterations.lacks_replicas = read.lacks_replicas;
   iterations.lacks_ranks = !steps.front().missing_ranks.empty();
   iterations.left_out = std::move(read.remarks.left_out);

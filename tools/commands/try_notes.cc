@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "sim/ir/lower.h"
+#include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
+#include "sim/model/stage_entry.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
@@ -28,7 +30,7 @@ double find_makespan(const ValidSchedule& schedule, const FittedWork& work, Cost
   config.lower = work.shared.lower;
   costs.noise.reset();
   costs.replicas.clear();
-  config.costs = std::move(costs);
+  config.costs = keep_workers(costs, *work.measured, *schedule);
   return static_cast<double>(predict(schedule, config).report.makespan);
 }
 
@@ -127,6 +129,26 @@ std::string describe_restaging(const std::string& names, bool are_several, std::
 
 }  // namespace
 
+std::string describe_layer_split(const FittedWork& work) {
+  const std::vector<StageEntry>& stages = work.costs.stages;
+  const std::size_t chain = stages.size() - static_cast<std::size_t>(work.measured->side_stages);
+  double sum = 0;
+  double longest = 0;
+  for (std::size_t stage = 0; stage < chain; ++stage) {
+    const auto time =
+        static_cast<double>(stages[stage].forward + full_backward(stages[stage]).value_or(0));
+    sum += time;
+    longest = std::max(longest, time);
+  }
+  const double excess = sum > 0 ? longest * static_cast<double>(chain) / sum - 1 : 0;
+  const std::string unequal =
+      excess > kMinChange
+          ? fmt::format(" (the longest stage takes {:.1f} % more than the mean)", 100 * excess)
+          : "";
+  return "layers are split among the stages as in the trace" + unequal +
+         ": another split may take more or less time, which no interval covers";
+}
+
 void TryNotes::add_text(std::string text) {
   if (!text.empty() && std::find(texts_.begin(), texts_.end(), text) == texts_.end())
     texts_.push_back(std::move(text));
@@ -136,16 +158,16 @@ void TryNotes::add_text(std::string text) {
 // from the other stages: all cases lie in the row's interval.
 void TryNotes::add(const FittedWork& work, const Prediction& tried, traces::TryRow& row) {
   const Schedule& schedule = *tried.schedule;
-  if (is_restaged(work.costs, schedule)) {
-    measured_stages_ = static_cast<std::int32_t>(work.costs.stages.size());
+  const std::int32_t shards = work.measured->side_stages;
+  if (is_restaged(work.costs, schedule, shards)) {
+    const std::int32_t stages = schedule.stages_per_pipeline() - shards;
+    measured_stages_ = static_cast<std::int32_t>(work.costs.stages.size()) - shards;
     std::string ends;
-    if (restages_ends(work.costs, schedule)) ends = try_other_ends(work, tried, row);
+    if (restages_ends(work.costs, schedule, shards)) ends = try_other_ends(work, tried, row);
     if (!is_short_)
-      add_text(describe_restaging(schedule.name, false, schedule.stages_per_pipeline(),
-                                  measured_stages_) +
-               ends);
+      add_text(describe_restaging(schedule.name, false, stages, measured_stages_) + ends);
     widens_ends_ = widens_ends_ || !ends.empty();
-    std::vector<std::string>& names = restaged_[schedule.stages_per_pipeline()];
+    std::vector<std::string>& names = restaged_[stages];
     if (std::find(names.begin(), names.end(), schedule.name) == names.end())
       names.push_back(schedule.name);
   }

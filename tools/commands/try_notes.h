@@ -21,6 +21,9 @@ struct FittedWork {
   const SharedWork& shared;
 };
 
+/// Says that no prediction moves a layer to another stage than that which had it, or a part of it.
+std::string describe_layer_split(const FittedWork& work);
+
 /// Collects the assumptions of several predictions. With `is_short`, an assumption that many
 /// schedules share is stated once for all of them.
 class TryNotes {

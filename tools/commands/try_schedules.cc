@@ -16,6 +16,8 @@
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
 #include "sim/model/keep_workers.h"
+#include "sim/model/model_step.h"
+#include "sim/model/restage.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/shared_work.h"
 #include "tools/commands/try_notes.h"
@@ -29,6 +31,7 @@ namespace {
 constexpr const char* kSearch = "search";
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
+constexpr std::int32_t kMaxLayers = 1024;  ///< a stage has one or more, and no model has so many
 
 /// A predicted step: the shape that it is for, and its time in every scenario of the noise.
 struct Tried {
@@ -42,13 +45,27 @@ bool has_backward(const StageEntry& stage) {
   return stage.backward || stage.input_grad || stage.weight_grad;
 }
 
+/// Refuses a schedule that splits backwards which the trace shows whole.
+void expect_halves(const Schedule& schedule, const CostTable& costs) {
+  bool splits_stages = false;
+  bool splits_shards = false;
+  for (const RankOrder& ops : schedule.order)
+    for (const Op& op : ops)
+      if (op.kind == OpKind::kInputGrad)
+        (schedule.is_side_stage(op.stage) ? splits_shards : splits_stages) = true;
+  const char* const whole = ", which the trace shows whole; --split-b 0.5 would halve it";
+  if (splits_stages && !costs.stages.front().input_grad)
+    throw Error(std::string("splits the backward") + whole);
+  if (splits_shards && !costs.stages.back().input_grad)
+    throw Error(std::string("splits the backward of the output layer's shards") + whole);
+}
+
 Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
   const CostTable& costs = work.costs;
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
     throw Error("has no backward, which the measured steps have: it trains nothing");
-  if (has_kind(*schedule, OpKind::kInputGrad) && !costs.stages.front().input_grad)
-    throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
+  expect_halves(*schedule, costs);
   Config config;
   config.costs = keep_workers(costs, *work.measured, *schedule);
   config.lower = work.shared.lower;
@@ -103,6 +120,17 @@ std::int32_t choose_chunks(const ScheduleDef& def, const Shape& measured) {
   return fits ? measured.chunks : min_chunks;
 }
 
+/// Refuses more stages than any model has layers.
+void expect_layers(std::int32_t chunks, const ScheduleDef& def, const Shape& measured) {
+  const std::int32_t least = def.implied_chunks.value_or(def.default_chunks);
+  const std::int32_t most = std::max({kMaxLayers / measured.ranks, measured.chunks, least});
+  if (chunks <= most) return;
+  throw Error(fmt::format(
+      "cannot have {} chunks on each of {} ranks: every stage has a layer at least, and {} layers "
+      "are more than models have; give --vpp from {} to {}",
+      chunks, measured.ranks, std::int64_t{chunks} * measured.ranks, least, most));
+}
+
 /// A schedule by its name, or "search", with the shape that it is tried in.
 struct Wanted {
   std::string name;
@@ -110,15 +138,26 @@ struct Wanted {
   std::optional<std::int32_t> chunks = {};  ///< empty: nothing chooses them
 };
 
+/// Returns the costs by which a schedule is ordered. Without shards, make_request() cuts stages.
+CostTable find_ordering_costs(const Shape& shape, std::int32_t shards, const CostTable& costs) {
+  if (shards == 0) return costs;
+  return restage(costs, make_unordered_schedule(shape, shards), shards);
+}
+
 ScheduleRequest make_try_request(const ScheduleDef& def, const Schedule& measured,
                                  const Wanted& wanted, const CostTable& costs) {
   PredictOptions flags;
   flags.shape.ranks = measured.shape.ranks;
   flags.shape.microbatches = wanted.microbatches;
-  flags.shape.chunks = wanted.chunks.value_or(choose_chunks(def, measured.shape));
+  const std::int32_t chunks = wanted.chunks.value_or(choose_chunks(def, measured.shape));
+  flags.shape.chunks = chunks;
   flags.shape = drop_unused_flags(flags.shape, def);
   flags.cost.file = costs.file;
-  return make_request(def, PredictInputs(std::move(flags), {.costs = costs}));
+  Shape shape = measured.shape;
+  shape.chunks = chunks;
+  return make_request(
+      def, PredictInputs(std::move(flags),
+                         {.costs = find_ordering_costs(shape, measured.side_stages, costs)}));
 }
 
 /// Returns the best order that holds no more micro-batches on any rank than the measured one.
@@ -155,6 +194,7 @@ ValidSchedule build_try(const Wanted& wanted, const ValidSchedule& measured, dou
   const ScheduleDef& def = find_schedule(name);
   if (def.splits_output_layer && measured->side_stages == 0)
     throw Error("splits the output layer, whose time the trace does not show by itself");
+  if (wanted.chunks) expect_layers(*wanted.chunks, def, measured->shape);
   return build_schedule(def, make_try_request(def, *measured, wanted, costs));
 }
 
@@ -203,6 +243,7 @@ TriedRow try_one(const Wanted& wanted, const TriedJob& job, TryNotes& notes) try
   notes.add(work, one.prediction, row);
   return {std::move(row), std::move(one.prediction.schedule)};
 } catch (const Error& refused) {
+  if (is_of_machine(refused.fault())) throw;
   traces::TryRow row;
   row.schedule = wanted.name;
   row.microbatches = wanted.microbatches;
@@ -211,21 +252,45 @@ TriedRow try_one(const Wanted& wanted, const TriedJob& job, TryNotes& notes) try
   return {std::move(row)};
 }
 
-/// Moves the refused rows into notes, one for each reason, and the best to the front.
-void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
-  std::map<std::string, std::vector<std::string>> refused;
-  std::erase_if(rows, [&](const TriedRow& tried) {
-    if (tried.schedule) return false;
-    std::vector<std::string>& names = refused[tried.row.problem];
-    if (names.empty() || names.back() != tried.row.schedule) names.push_back(tried.row.schedule);
-    return true;
-  });
-  for (const auto& [problem, names] : refused) {
-    const bool is_named = problem.starts_with(names.front() + " ");
-    tries.notes.push_back(is_named
-                              ? "not tried: " + problem
-                              : fmt::format("not tried: {}: {}", fmt::join(names, ", "), problem));
+/// The refused shapes of a schedule for one reason: "-m 9, -m 11 --vpp 4".
+struct RefusedTry {
+  std::string schedule;
+  std::vector<std::string> shapes;
+};
+
+std::string shape_of(const traces::TryRow& row) {
+  return fmt::format("-m {}", row.microbatches) +
+         (row.chunks ? fmt::format(" --vpp {}", *row.chunks) : "");
+}
+
+/// The refused tries by reason, which does not begin with the name of a schedule.
+std::map<std::string, std::vector<RefusedTry>> group_refused(const std::vector<TriedRow>& rows) {
+  std::map<std::string, std::vector<RefusedTry>> refused;
+  for (const auto& [row, schedule] : rows) {
+    if (schedule) continue;
+    const bool is_named = row.problem.starts_with(row.schedule + " ");
+    std::vector<RefusedTry>& tries =
+        refused[is_named ? row.problem.substr(row.schedule.size() + 1) : row.problem];
+    if (tries.empty() || tries.back().schedule != row.schedule) tries.push_back({row.schedule, {}});
+    tries.back().shapes.push_back(shape_of(row));
   }
+  return refused;
+}
+
+/// Moves the refused rows into notes, one for each reason, and the best to the front. Notes name
+/// the shapes where a schedule is refused in some of them only.
+void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
+  std::map<std::string, std::size_t> asked;  // shapes of each schedule
+  for (const TriedRow& tried : rows) ++asked[tried.row.schedule];
+  for (const auto& [problem, of_reason] : group_refused(rows)) {
+    std::vector<std::string> names;
+    for (const auto& [name, shapes] : of_reason)
+      names.push_back(shapes.size() == asked[name]
+                          ? name
+                          : fmt::format("{} ({})", name, fmt::join(shapes, ", ")));
+    tries.notes.push_back(fmt::format("not tried: {}: {}", fmt::join(names, ", "), problem));
+  }
+  std::erase_if(rows, [](const TriedRow& tried) { return !tried.schedule; });
   std::stable_sort(rows.begin(), rows.end(), [](const TriedRow& left, const TriedRow& right) {
     return left.row.change.mean < right.row.change.mean;
   });
@@ -236,7 +301,7 @@ void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
 std::vector<std::string> list_all_tries() {
   std::vector<std::string> names;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
-    if (def.trains && def.flushes && !def.splits_output_layer) names.push_back(def.name);
+    if (def.trains && def.flushes) names.push_back(def.name);
   return names;
 }
 
@@ -254,6 +319,8 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
   for (const Wanted& wanted : list_wanted(measured, options))
     rows.push_back(try_one(wanted, {work, base}, notes));
   tried.tries.notes = std::move(notes).list();
+  if (std::any_of(rows.begin(), rows.end(), [](const TriedRow& one) { return one.schedule; }))
+    tried.tries.notes.push_back(describe_layer_split(work));
   if (options.of_all) sort_all(tried.tries, rows);
   double shortest = 0;
   for (TriedRow& one : rows) {
@@ -264,6 +331,15 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
     tried.tries.best = tried.tries.rows.size() - 1;
   }
   return tried;
+}
+
+std::vector<std::string> list_refused(const traces::Tries& tries, const TryOptions& options) {
+  if (options.of_all && !tries.best) return options.schedules;
+  std::vector<std::string> refused;
+  for (const traces::TryRow& row : tries.rows)
+    if (!row.problem.empty())
+      refused.push_back(fmt::format("{} ({})", row.schedule, shape_of(row)));
+  return refused;
 }
 
 }  // namespace bubblescope::tools

@@ -26,15 +26,19 @@ struct TriedSchedules {
   std::optional<ValidSchedule> best;  ///< the one with the shortest time per micro-batch
 };
 
-/// The schedules that train and update once per step, without those that split the output layer.
+/// The schedules that train and update once per step.
 std::vector<std::string> list_all_tries();
 
 /// Predicts all of them with the same costs and the same noise. Micro-batches keep their size, and
 /// every schedule does what the measured one does besides its forwards and backwards: it gathers
 /// parameters, recomputes, reduces and updates, as `lower` says. With `of_all` the best row follows
-/// the measured one, and notes name the schedules that cannot be tried. Throws Error for an unknown
-/// schedule, and for chunks that none takes.
+/// the measured one, and notes name the schedules, or their shapes, that cannot be tried. Throws
+/// Error for an unknown schedule, and for chunks that none takes.
 TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& lower,
                              const CostTable& costs, const TryOptions& options);
+
+/// Returns what was asked for and cannot be tried: "chimera (-m 9)", "interleaved (-m 8 --vpp 3)".
+/// Where all schedules are tried, one is enough, as notes have the others.
+std::vector<std::string> list_refused(const traces::Tries& tries, const TryOptions& options);
 
 }  // namespace bubblescope::tools

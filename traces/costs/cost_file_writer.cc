@@ -109,7 +109,8 @@ void write_job(JsonWriter& json, const CostTable& table) {
   if (table.noise) write_noise_entry(json.key("noise"), *table.noise);
   write_positive_time(json, "outside_pipeline", table.outside_pipeline);
   if (table.divisible) json.member("divisible", true);
-  if (table.ends != Ends::kMoreLayers) json.member("ends", name_of(kStageEnds, table.ends));
+  if (table.divisible && table.ends != Ends::kMoreLayers)
+    json.member("ends", name_of(kStageEnds, table.ends));
 }
 
 /// The keys of the lists of a stage, in their order.

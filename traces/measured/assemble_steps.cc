@@ -91,8 +91,9 @@ struct PlacedOps {
   RankNumbers numbers;
   bool has_assigned_ranks = false;
   std::map<StepKey, StepOps> steps = {};
-  bool lacks_replicas = false;   ///< some are left out
-  bool has_open_chunks = false;  ///< a fault says that the number of chunks per rank is open
+  bool lacks_replicas = false;    ///< some are left out
+  bool has_open_chunks = false;   ///< a fault says that the number of chunks per rank is open
+  bool evaluated_within = false;  ///< evaluations within steps are left out
 };
 
 PlacedOps place_ops(ObservedTrace trace) {
@@ -119,11 +120,15 @@ PlacedOps place_ops(ObservedTrace trace) {
   if (steps.empty())
     throw Error(trace.recorders.front().where +
                 ": there are messages, but no compute op such as 0F0 on any rank");
-  if (const std::size_t evaluations = remove_evaluations(steps); evaluations > 0)
-    trace.remarks.notes.push_back(describe_evaluations(evaluations));
+  const Evaluations evaluations = remove_evaluations(steps);
+  trace.activities =
+      without_evaluations(std::move(trace.activities), evaluations.within, numbers.of_recorder);
+  for (std::string& sentence : describe_evaluations(evaluations))
+    trace.remarks.left_out.push_back(std::move(sentence));
   number_accumulated_runs(steps);
   PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
   placed.has_open_chunks = ranked.has_open_chunks;
+  placed.evaluated_within = !evaluations.within.empty();
   return placed;
 }
 
@@ -308,6 +313,7 @@ AssembledSteps assemble_ops(PlacedOps placed, std::vector<MeasuredStep> whole,
   Findings found = with_drafts(std::move(ordered.found), ordered.drafts, clocks, labels, placed);
   AssembledSteps assembled{number_beside(std::move(whole), ordered.drafts)};
   assembled.lacks_replicas = placed.lacks_replicas;
+  assembled.evaluated_within = placed.evaluated_within;
   assembled.activities = set_clocks(std::move(placed.trace.activities), clocks, numbers);
   TimedDrafts timed =
       time_drafts(std::move(assembled), set_clocks(std::move(ordered.drafts), clocks), numbers);

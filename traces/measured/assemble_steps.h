@@ -21,6 +21,7 @@ struct AssembledSteps {
   std::vector<ObservedActivity> activities = {};  ///< of all steps, also of those that are left out
   LateReplicas late = {};                         ///< empty where replicas have no trace
   bool lacks_replicas = false;                    ///< some have no trace
+  bool evaluated_within = false;                  ///< evaluations within steps are left out
   Remarks remarks = {};                           ///< the reader's, and those on the steps
 };
 

@@ -1,19 +1,46 @@
-// Steps whose backwards compute nothing: PyTorch's schedules run an evaluation (eval()) with the
+// Evaluations among training steps: steps without backwards, and runs without them before or after
+// the training of a step.
+//
+//   rank 0:  F0 F1 F0 F1 B0 B1   ->   F0 F1 B0 B1
+//
+// Backwards that compute nothing are none: PyTorch's schedules run an evaluation (eval()) with the
 // order of a training step, and skip what its backwards would do.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "traces/measured/group_steps.h"
+#include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
 
-/// Leaves them out where other steps have backwards, and returns how many they were.
-std::size_t remove_evaluations(std::map<StepKey, StepOps>& steps);
+/// The time around its training in which a rank evaluated nothing, by rank.
+using TrainingSpans = std::map<StepKey, std::map<std::int32_t, TimeSpan>>;
 
-/// Returns a text such as "2 step(s) left out: ...".
-std::string describe_evaluations(std::size_t count);
+/// The evaluations that are left out.
+struct Evaluations {
+  std::set<std::int64_t> steps = {};  ///< the numbers of those that are nothing else
+  TrainingSpans within = {};          ///< of those that train as well
+};
+
+/// Leaves evaluations out where other steps, or the rest of a step, have backwards. Within a step,
+/// every rank must have evaluated the same micro-batches before or after its training, which runs
+/// some of these numbers again. Forwards that run again directly before their backwards are
+/// recomputed, and no evaluation. Where micro-batches have no numbers, as many ops must remain as
+/// another step has without any evaluation.
+Evaluations remove_evaluations(std::map<StepKey, StepOps>& steps);
+
+/// Returns the activities that do not belong to evaluations within steps. The marks of such steps,
+/// which are too long, are left out. `rank_of_recorder` is that of the activities.
+std::vector<ObservedActivity> without_evaluations(
+    std::vector<ObservedActivity> activities, const TrainingSpans& within,
+    const std::vector<std::int32_t>& rank_of_recorder);
+
+/// Returns sentences such as "left out: steps 1, 3, as evaluations: ...".
+std::vector<std::string> describe_evaluations(const Evaluations& evaluations);
 
 }  // namespace bubblescope::traces

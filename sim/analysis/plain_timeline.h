@@ -1,6 +1,6 @@
-// The complete report of a plain step (plain_stages.h) whose micro-batches may take different times.
-// It keeps the end of every op and finds the rest when it is asked for: a Program with its Timeline
-// would take eight times the memory, and most of the time to fill it.
+// The complete report of a plain step (plain_stages.h) whose micro-batches may take different
+// times. It keeps the end of every op and finds the rest when it is asked for: a Program with its
+// Timeline would take eight times the memory, and most of the time to fill it.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <limits>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -72,6 +73,8 @@ TEST(EvaluationSteps, AreTakenFromStepsThatTrain) {
   EXPECT_EQ(trained({"F0 F0 F1 B0 B1 F0", "F0 F0 B0 F1 B1 F0"}), training);        // both
   EXPECT_EQ(trained({"F0 b0 F0 F1 B0 B1", "F0 b0 F0 B0 F1 B1"}), training);  // empty backwards
   EXPECT_EQ(trained({"F0 F1 B0 B1", "F0 B0 F1 B1"}), training);
+  EXPECT_EQ(trained({"F0 F1 F0 F1 B0 B1", "F2 F3 F2 F3 B2 B3"}),  // two directions
+            "F0 F1 B0 B1 | F2 F3 B2 B3");
 }
 
 // Each of these may be something else: its ops stay, and the step is refused or a fault later.
@@ -94,6 +97,16 @@ TEST(EvaluationSteps, OfUnnumberedOpsNeedAStepWithoutAny) {
   EXPECT_EQ(trained(mixed), "F0 F1 F2 B0 B1 | F0 F1 B0 F2 B1");
   EXPECT_EQ(trained(mixed, {step_of({"F0 F1 B0 B1", "F0 B0 F1 B1"}, false)}),
             "F1 F2 B0 B1 | F1 B0 F2 B1");
+}
+
+// Where the recording ends within a step, nothing says what the step was.
+TEST(EvaluationSteps, AreWholeSteps) {
+  Steps steps{{{0, 1}, step_of({"F0 F1 B0 B1", "F0 B0 F1 B1"})},
+              {{0, 2}, step_of({"F0 F1 F2", "F0 F1 F2"})},
+              {{0, 3}, step_of({"F0 F1", "F0"})},
+              {{0, 4}, step_of({"F0 F1"})}};
+  EXPECT_EQ(traces::remove_evaluations(steps).steps, (std::set<std::int64_t>{2}));
+  EXPECT_EQ(steps.size(), 3u);
 }
 
 traces::ObservedOp message_of(OpKind kind, Nanos start, Nanos end) {

@@ -171,13 +171,15 @@ std::string refusal_of(const RankProfile& profile) {
   return error_of([&] { traces::assemble_steps(profile.read()); });
 }
 
-// An evaluation has no backwards.
+// The second of the three forwards has no backward: an evaluation between two runs.
 TEST(ProfileRecordings, StepsWithOtherRunsAreRefused) {
   const std::string text = refusal_of(RankProfile(0, 1)
                                           .annotation("ProfilerStep#1", 0, 300)
                                           .annotation("PP:0F0", 10, 40)
                                           .annotation("PP:0B0", 60, 40)
-                                          .annotation("PP:0F0", 110, 40));
+                                          .annotation("PP:0F0", 110, 40)
+                                          .annotation("PP:0F0", 160, 40)
+                                          .annotation("PP:0B0", 210, 40));
   EXPECT_NE(text.find("0F0 runs more than once in a step"), std::string::npos) << text;
   EXPECT_NE(text.find("profiler.step() after each"), std::string::npos) << text;
 }

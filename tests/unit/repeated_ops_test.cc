@@ -53,14 +53,18 @@ TEST(RepeatedOps, BeforeTheFirstBackwardAreOfChunks) {
   expect_part(refusal_of(kTwoChunks, R"(,"stage":0)"), "several runs of the pipeline");
 }
 
-// As many forwards as in two chunks, but the first two have no backward.
+// As many forwards as in three chunks, but those between two runs have no backward.
 TEST(RepeatedOps, OfAnEvaluationAreNotOfChunks) {
   expect_part(refusal_of({{"forward", 0, 0},
                           {"forward", 1, 10},
-                          {"forward", 0, 20},
-                          {"forward", 1, 30},
-                          {"backward", 0, 40},
-                          {"backward", 1, 50}}),
+                          {"backward", 0, 20},
+                          {"backward", 1, 30},
+                          {"forward", 0, 40},
+                          {"forward", 1, 50},
+                          {"forward", 0, 60},
+                          {"forward", 1, 70},
+                          {"backward", 0, 80},
+                          {"backward", 1, 90}}),
               "several runs of the pipeline");
 }
 

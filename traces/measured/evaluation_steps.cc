@@ -32,20 +32,35 @@ double measure_backwards(const StepOps& step) {
   return forwards <= 0 ? 0 : static_cast<double>(backwards) / static_cast<double>(forwards);
 }
 
+bool is_forward(const ObservedOp& observed) { return observed.op.kind == OpKind::kForward; }
+bool is_backward(const ObservedOp& observed) { return gives_input_grad(observed.op.kind); }
+
+/// Whether all stages, of which there are so many, ran equally many forwards: a step in which the
+/// recording ends has fewer.
+bool has_all_forwards(const StepOps& step, std::size_t stages) {
+  std::map<std::int32_t, std::size_t> counts;
+  for (const ObservedOp& observed : step.computes)
+    if (is_forward(observed)) ++counts[observed.op.stage];
+  return counts.size() == stages && std::all_of(counts.begin(), counts.end(), [&](const auto& one) {
+           return one.second == counts.begin()->second;
+         });
+}
+
 std::set<std::int64_t> remove_evaluation_steps(std::map<StepKey, StepOps>& steps) {
-  const auto trains = [](const auto& step) { return measure_backwards(step.second) > kComputing; };
   std::set<std::int64_t> removed;
-  if (std::none_of(steps.begin(), steps.end(), trains)) return removed;
+  std::set<std::int32_t> stages;  // of steps that train
+  for (const auto& [_, step] : steps)
+    if (measure_backwards(step) > kComputing)
+      for (const ObservedOp& observed : step.computes) stages.insert(observed.op.stage);
+  if (stages.empty()) return removed;
   std::erase_if(steps, [&](const auto& step) {
-    const bool is_evaluation = measure_backwards(step.second) < kEmpty;
+    const bool is_evaluation =
+        measure_backwards(step.second) < kEmpty && has_all_forwards(step.second, stages.size());
     if (is_evaluation) removed.insert(step.first.second);
     return is_evaluation;
   });
   return removed;
 }
-
-bool is_forward(const ObservedOp& observed) { return observed.op.kind == OpKind::kForward; }
-bool is_backward(const ObservedOp& observed) { return gives_input_grad(observed.op.kind); }
 
 using Lane = std::vector<const ObservedOp*>;  // the ops of a rank by start
 
@@ -185,9 +200,11 @@ std::map<std::int32_t, TimeSpan> find_training_spans(const SplitStep& step) {
   }
   if (!is_last && !is_ahead) return {};
   if (evaluated.empty() || evaluated.size() != trained.size()) return {};
-  const auto differs = [&](const auto& runs) { return runs.second != evaluated.begin()->second; };
-  if (std::any_of(evaluated.begin(), evaluated.end(), differs)) return {};
-  if (!share_a_run(evaluated.begin()->second, trained.begin()->second)) return {};
+  const std::size_t count = evaluated.begin()->second.size();
+  for (const auto& [place, runs] : evaluated) {
+    const auto own = trained.find(place);
+    if (own == trained.end() || runs.size() != count || !share_a_run(runs, own->second)) return {};
+  }
   return spans;
 }
 

@@ -28,8 +28,8 @@ struct Evaluations {
 };
 
 /// Leaves evaluations out where other steps, or the rest of a step, have backwards. Within a step,
-/// every rank must have evaluated the same micro-batches before or after its training, which runs
-/// some of these numbers again. Forwards that run again directly before their backwards are
+/// all stages must have evaluated equally many micro-batches before or after their training, which
+/// runs some of these numbers again. Forwards that run again directly before their backwards are
 /// recomputed, and no evaluation. Where micro-batches have no numbers, as many ops must remain as
 /// another step has without any evaluation.
 Evaluations remove_evaluations(std::map<StepKey, StepOps>& steps);

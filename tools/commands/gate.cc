@@ -60,7 +60,7 @@ Condition parse_condition(const std::string& text) {
   throw Error(
       "--fail-if: '" + text +
       "' is not a condition; write NAME, a comparison and a number, such as 'bubble_ratio>0.1' or "
-      "'bubble_ratio>0.1'");
+      "'bubble_ratio>10%'");
 }
 
 /// The relative change of the metric before it.
@@ -72,35 +72,47 @@ struct Range {
   double max = HUGE_VAL;
 };
 
-Range range_of(std::string_view metric) {
-  constexpr std::array<std::string_view, 3> kFractions{"bubble_ratio", "bubble_span_rate", "mfu"};
-  constexpr std::array<std::string_view, 14> kAmounts{
-      "makespan_ns",     "max_span_ns",    "ideal_ns",         "lower_bound_ns",
-      "bubble_overhead", "bubble_time_ns", "peak_activations", "peak_memory_bytes",
-      "step_ns",         "noise_p50_ns",   "noise_p95_ns",     "noise_mean_ns",
-      "replay_error",    "slowdown"};
-  const auto is_among = [&](const auto& names) {
-    return std::find(names.begin(), names.end(), metric) != names.end();
-  };
-  const bool is_change = metric.ends_with(kChange);
-  if (is_change) metric.remove_suffix(kChange.size());
-  const bool is_fraction = is_among(kFractions);
-  const bool is_amount =
-      is_among(kAmounts) || metric.starts_with("cause_") || metric.starts_with("error_");
-  if (metric == "vs_best") return {-1, HUGE_VAL};
-  if (is_change) return is_fraction || is_amount ? Range{-1, HUGE_VAL} : Range{};
-  if (is_fraction) return {0, 1};
-  return is_amount ? Range{0, HUGE_VAL} : Range{};
+struct MetricKind {
+  Range range = {};
+  bool is_fraction = false;  ///< of something: conditions on it may be in percent
+};
+
+/// The kind of a metric that is no change.
+MetricKind kind_of_value(std::string_view metric) {
+  constexpr MetricKind kPart{{0, 1}, true};
+  constexpr MetricKind kRatio{{0, HUGE_VAL}, true};
+  constexpr MetricKind kAmount{{0, HUGE_VAL}, false};
+  static constexpr std::array<std::pair<std::string_view, MetricKind>, 18> kKinds{
+      {{"bubble_ratio", kPart},
+       {"bubble_span_rate", kPart},
+       {"mfu", kPart},
+       {"bubble_overhead", kRatio},
+       {"replay_error", kRatio},
+       {"slowdown", kRatio},
+       {"makespan_ns", kAmount},
+       {"max_span_ns", kAmount},
+       {"ideal_ns", kAmount},
+       {"lower_bound_ns", kAmount},
+       {"bubble_time_ns", kAmount},
+       {"peak_activations", kAmount},
+       {"peak_memory_bytes", kAmount},
+       {"step_ns", kAmount},
+       {"noise_p50_ns", kAmount},
+       {"noise_p95_ns", kAmount},
+       {"noise_mean_ns", kAmount},
+       {"vs_best", {{-1, HUGE_VAL}, true}}}};
+  for (const auto& [name, kind] : kKinds)
+    if (name == metric) return kind;
+  if (metric.starts_with("error_")) return kRatio;
+  if (metric.starts_with("cause_")) return kAmount;
+  return {{}, metric.starts_with("op_start_")};
 }
 
-/// Whether values of a metric are fractions of something.
-bool is_fraction(std::string_view metric) {
-  constexpr std::array<std::string_view, 7> kFractions{
-      "bubble_ratio", "bubble_span_rate", "bubble_overhead", "mfu",
-      "replay_error", "slowdown",         "vs_best"};
-  return std::find(kFractions.begin(), kFractions.end(), metric) != kFractions.end() ||
-         metric.starts_with("error_") || metric.starts_with("op_start_") ||
-         metric.ends_with(kChange);
+MetricKind kind_of(std::string_view metric) {
+  if (!metric.ends_with(kChange)) return kind_of_value(metric);
+  metric.remove_suffix(kChange.size());
+  const bool is_bounded = kind_of_value(metric).range.min > -HUGE_VAL;
+  return {is_bounded ? Range{-1, HUGE_VAL} : Range{}, true};
 }
 
 std::string range_text(const Range& range) {
@@ -111,10 +123,10 @@ std::string range_text(const Range& range) {
 /// Throws Error for a condition in percent on what is no fraction, and for one that always or never
 /// holds: a gate with it would fail always or never.
 void expect_possible(const Condition& condition) {
-  if (condition.in_percent && !is_fraction(condition.metric))
+  const auto [range, is_fraction] = kind_of(condition.metric);
+  if (condition.in_percent && !is_fraction)
     throw Error(fmt::format("--fail-if: '{}' compares {}, which is no fraction, with percent",
                             condition.text, condition.metric));
-  const Range range = range_of(condition.metric);
   const double limit = condition.limit;
   const bool is_inside = limit >= range.min && limit <= range.max;
   const bool never_holds = (condition.relation == Relation::kAbove && limit == range.max) ||

@@ -48,6 +48,14 @@ void add_errors(Metrics& metrics, const PredictionError& error) {
   metrics["error_peak_memory"] = std::abs(error.peak_memory);
 }
 
+/// An entry for each row; one that was refused has no numbers. `metrics_of` takes a row's index.
+std::vector<GateRow> collect_rows(const std::vector<ComparedRow>& rows, const auto& metrics_of) {
+  std::vector<GateRow> gated;
+  for (std::size_t at = 0; at < rows.size(); ++at)
+    gated.push_back({rows[at].name, rows[at].schedule, rows[at].step ? metrics_of(at) : Metrics{}});
+  return gated;
+}
+
 /// Whether a number that a condition names is not known of a row.
 bool is_unknown(const Condition& condition, const GateRow& row) {
   const auto found = row.metrics.find(condition.metric);
@@ -71,27 +79,21 @@ std::vector<RowCondition> parse_row_conditions(const std::vector<std::string>& t
 
 std::vector<GateRow> collect_gate_rows(const std::vector<ComparedRow>& rows) {
   const std::vector<double> excesses = excesses_over_best(rows);
-  std::vector<GateRow> gated;
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    GateRow& row = gated.emplace_back(GateRow{rows[at].name, rows[at].schedule, {}});
-    if (!rows[at].step) continue;
-    row.metrics = collect_step_metrics(*rows[at].step);
-    row.metrics["vs_best"] = excesses[at];
-  }
-  return gated;
+  return collect_rows(rows, [&](std::size_t at) {
+    Metrics metrics = collect_step_metrics(*rows[at].step);
+    metrics["vs_best"] = excesses[at];
+    return metrics;
+  });
 }
 
 std::vector<GateRow> collect_unmeasured_rows(const std::vector<ComparedRow>& rows) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  std::vector<GateRow> gated;
-  for (const ComparedRow& compared : rows) {
-    GateRow& row = gated.emplace_back(GateRow{compared.name, compared.schedule, {}});
-    if (!compared.step) continue;
-    row.metrics = collect_metrics(compared.step->report);
-    row.metrics["vs_best"] = kUnknown;
-    add_errors(row.metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
-  }
-  return gated;
+  return collect_rows(rows, [&](std::size_t at) {
+    Metrics metrics = collect_metrics(rows[at].step->report);
+    metrics["vs_best"] = kUnknown;
+    add_errors(metrics, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, {}, {}});
+    return metrics;
+  });
 }
 
 std::vector<GateRow> measure_rows(std::vector<GateRow> rows,

@@ -79,23 +79,25 @@ ComparedRow predict_row(const std::string& name, PredictOptions flags, const Inp
   }
 }
 
+ExpandedList expand(const std::string& list) {
+  ExpandedList expanded = expand_all(list);
+  if (expanded.names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
+  return expanded;
+}
+
 }  // namespace
 
-std::vector<std::string> names_of(const std::string& list) {
-  std::vector<std::string> names = expand_all(list).names;
-  if (names.empty()) throw Error("compare needs schedules, such as gpipe,1f1b");
-  return names;
-}
+std::vector<std::string> names_of(const std::string& list) { return expand(list).names; }
 
 std::vector<ComparedRow> predict_rows(const std::string& list,
                                       const std::vector<std::string>& shapes,
                                       const PredictInputs& inputs, RowDetail detail) {
   for (const std::string& shape : shapes) parse_shape(shape);  // before any is predicted
-  const std::vector<std::string> names = names_of(list);
-  const std::vector<std::string> asked = expand_all(list).asked;
+  const ExpandedList expanded = expand(list);
+  const std::vector<std::string>& names = expanded.names;
   std::vector<ComparedRow> rows;
   const auto is_asked = [&](const std::string& name) {
-    return std::any_of(asked.begin(), asked.end(),
+    return std::any_of(expanded.asked.begin(), expanded.asked.end(),
                        [&](const std::string& one) { return is_same_schedule(one, name); });
   };
   const auto add_row = [&](std::string name, ComparedRow row, const std::string& shape) {

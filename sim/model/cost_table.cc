@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "sim/ir/error.h"
-#include "sim/ir/op_kinds.h"
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
 #include "sim/model/traffic.h"
@@ -44,25 +43,31 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
                   schedule.stages_per_pipeline(), schedule.shape.ranks, schedule.shape.chunks));
 }
 
+using Kinds = std::array<bool, kOpKinds>;
+
+bool has(const Kinds& kinds, OpKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+
 /// [entry of the table]: the kinds of ops that a schedule runs on its stages.
-std::vector<std::array<bool, kOpKinds>> find_kinds(const CostTable& table,
-                                                   const Schedule& schedule) {
-  std::vector<std::array<bool, kOpKinds>> has(table.stages.size());
+std::vector<Kinds> find_kinds(const CostTable& table, const Schedule& schedule) {
+  std::vector<Kinds> of_stage(schedule.rank_of_stage.size());
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
-      has[static_cast<std::size_t>(op.stage) % has.size()][static_cast<std::size_t>(op.kind)] =
-          true;
-  return has;
+      of_stage[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)] = true;
+  std::vector<Kinds> of_entry(table.stages.size());
+  for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
+    Kinds& entry = of_entry[stage % of_entry.size()];
+    for (std::size_t kind = 0; kind < entry.size(); ++kind) entry[kind] |= of_stage[stage][kind];
+  }
+  return of_entry;
 }
 
-void expect_durations(const CostTable& table, const Schedule& schedule) {
-  const std::vector<std::array<bool, kOpKinds>> kinds = find_kinds(table, schedule);
+void expect_durations(const CostTable& table, const Schedule& schedule,
+                      const std::vector<Kinds>& kinds) {
   for (std::size_t stage = 0; stage < table.stages.size(); ++stage) {
     const StageEntry& entry = table.stages[stage];
-    const std::array<bool, kOpKinds>& has = kinds[stage];
-    const bool full = has[static_cast<std::size_t>(OpKind::kBackward)];
-    const bool split = has[static_cast<std::size_t>(OpKind::kInputGrad)];
-    const bool moves = has[static_cast<std::size_t>(OpKind::kEvict)];
+    const bool full = has(kinds[stage], OpKind::kBackward);
+    const bool split = has(kinds[stage], OpKind::kInputGrad);
+    const bool moves = has(kinds[stage], OpKind::kEvict);
     const std::string place = table.places.of_stage(stage);
     if (split && !entry.input_grad)
       throw Error(
@@ -269,12 +274,15 @@ Nanos CostTable::late_start(std::size_t replica) const {
 CostModel make_cost_model(const CostTable& table, const Schedule& schedule,
                           const SavedFractions& saved) {
   expect_stages(table, schedule);
-  expect_durations(table, schedule);
+  const std::vector<Kinds> kinds = find_kinds(table, schedule);
+  expect_durations(table, schedule, kinds);
   expect_list_lengths(table, schedule);
   CostModel model;
   model.slices = schedule.shape.slices;
   if (has_lists(table)) model.by_microbatch = CostTensor<StageCost>(model.slices);
-  const bool recomputes = has_kind(schedule, OpKind::kRecompute);
+  const bool recomputes = std::any_of(kinds.begin(), kinds.end(), [](const Kinds& entry) {
+    return has(entry, OpKind::kRecompute);
+  });
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];
     StageUse use = use_of(table, schedule, stage);

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "sim/analysis/plain_stages.h"
-#include "sim/analysis/report.h"
 #include "sim/ir/schedule.h"
-#include "sim/ir/timeline.h"
-#include "sim/model/memory_model.h"
+#include "sim/ir/units.h"
 
 namespace bubblescope::inline sim {
 
@@ -83,29 +81,6 @@ inline bool has_run_all(const PlainStage& stage) {
   const auto& [forwards, backwards, input_grads, weight_grads] = stage.count;
   return forwards == stage.microbatches() && backwards + input_grads == forwards &&
          weight_grads == input_grads;
-}
-
-/// A report with nothing but a row per rank.
-inline BubbleReport begin_plain_report(const Schedule& schedule, const MemoryModel& memory) {
-  BubbleReport report;
-  report.source = Timeline{}.source;
-  report.schedule = schedule.name;
-  report.shape = schedule.shape;
-  report.ranks.resize(schedule.order.size());
-  report.memory = memory;
-  return report;
-}
-
-/// Writes how a rank spent its time between its ops.
-inline void report_waits(const PlainRank& rank, RankReport& report) {
-  const auto idle = [&](IdleCause cause) -> Nanos& {
-    return report.idle_by_cause[static_cast<std::size_t>(cause)];
-  };
-  report.first_start = rank.first_start.value_or(0);
-  report.last_end = rank.free_from;
-  idle(IdleCause::kWarmup) = report.first_start;
-  idle(IdleCause::kCommunication) = rank.communication;
-  idle(IdleCause::kDependency) = rank.dependency;
 }
 
 }  // namespace bubblescope::inline sim

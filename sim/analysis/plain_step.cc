@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/idle.h"
 #include "sim/analysis/plain_bound.h"
 #include "sim/analysis/plain_memory.h"
+#include "sim/analysis/plain_report.h"
 #include "sim/analysis/plain_times.h"
 #include "sim/analysis/plain_walk.h"
 #include "sim/ir/range.h"
@@ -45,15 +45,12 @@ class UniformRunner {
     return start + durations_[static_cast<std::size_t>(op.stage)][kind];
   }
 
-  /// Adds a stage's work to the report of its rank.
-  void add_work(const PlainStage& stage, std::size_t number, RankReport& report) const {
-    report.sends += stage.sends();
-    for (std::size_t kind = 0; kind < kPlainKinds; ++kind) {
-      const Nanos busy = stage.count[kind] * durations_[number][kind];
-      const BusyKind busy_kind = classify_busy(static_cast<OpKind>(kind));
-      report.busy += busy;
-      report.busy_by_kind[static_cast<std::size_t>(busy_kind)] += busy;
-    }
+  /// The times that a stage's ops have taken, by kind.
+  std::array<Nanos, kPlainKinds> work_of(const PlainStage& stage, std::size_t number) const {
+    std::array<Nanos, kPlainKinds> busy{};
+    for (std::size_t kind = 0; kind < kPlainKinds; ++kind)
+      busy[kind] = stage.count[kind] * durations_[number][kind];
+    return busy;
   }
 
  private:
@@ -79,17 +76,15 @@ std::optional<SplitBackwards> find_alike_backwards(const Schedule& schedule,
 BubbleReport report_walk(PlainWalk<UniformRunner>& walk, const UniformRunner& runner,
                          const Schedule& schedule, const MemoryModel& memory) {
   BubbleReport report = begin_plain_report(schedule, memory);
-  StepBounds bounds;
   for (std::size_t rank = 0; rank < report.ranks.size(); ++rank) {
     report_waits(walk.ranks()[rank], report.ranks[rank]);
     report.ranks[rank].peak = walk.ranks()[rank].held.peak(schedule, memory);
-    bounds.end = std::max(bounds.end, walk.ranks()[rank].free_from);
   }
-  for (std::size_t at = 0; at < walk.stages().size(); ++at)
-    runner.add_work(walk.stages()[at], at,
-                    report.ranks[static_cast<std::size_t>(walk.stages()[at].rank)]);
-  report.ranks = complete_idle_times(std::move(report.ranks), bounds, 0);
-  return with_totals(std::move(report));
+  for (std::size_t at = 0; at < walk.stages().size(); ++at) {
+    const PlainStage& stage = walk.stages()[at];
+    add_work(runner.work_of(stage, at), report.ranks[static_cast<std::size_t>(stage.rank)]);
+  }
+  return complete_plain_report(std::move(report), walk.stages());
 }
 
 /// Whether micro-batches and links take the same times, and nothing is counted in bytes.

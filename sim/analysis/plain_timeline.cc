@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/analysis/analyze.h"
-#include "sim/analysis/idle.h"
 #include "sim/analysis/listed_runner.h"
 #include "sim/analysis/plain_bound.h"
+#include "sim/analysis/plain_report.h"
 #include "sim/analysis/plain_times.h"
 #include "sim/analysis/plain_walk.h"
 #include "sim/ir/range.h"
@@ -56,18 +55,13 @@ class PlainTimeline {
   /// The report, without what names an instruction.
   BubbleReport report() {
     BubbleReport report = begin_plain_report(schedule_, memory_);
-    StepBounds bounds;
     for (std::size_t at = 0; at < report.ranks.size(); ++at) {
       RankReport& rank = report.ranks[at];
       report_waits(rank_of(at), rank);
-      add_work(rank_of(at), rank);
+      add_work(rank_of(at).busy, rank);
       rank.peak = find_peak(at);
-      bounds.end = std::max(bounds.end, rank.last_end);
     }
-    for (const PlainStage& stage : walk_.stages())
-      report.ranks[static_cast<std::size_t>(stage.rank)].sends += stage.sends();
-    report.ranks = complete_idle_times(std::move(report.ranks), bounds, 0);
-    report = with_totals(std::move(report));
+    report = complete_plain_report(std::move(report), walk_.stages());
     report.lower_bound =
         bound_plain_step(schedule_, walk_.stages(), runner_.times(), find_backwards());
     return report;
@@ -102,14 +96,6 @@ class PlainTimeline {
   }
   const PlainStage& stage_of(const Op& op) const {
     return walk_.stages()[static_cast<std::size_t>(op.stage)];
-  }
-
-  static void add_work(const ListedRunner::Rank& rank, RankReport& report) {
-    for (std::size_t kind = 0; kind < kPlainKinds; ++kind) {
-      const BusyKind busy_kind = classify_busy(static_cast<OpKind>(kind));
-      report.busy += rank.busy[kind];
-      report.busy_by_kind[static_cast<std::size_t>(busy_kind)] += rank.busy[kind];
-    }
   }
 
   Peak find_peak(std::size_t rank) {

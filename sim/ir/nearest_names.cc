@@ -27,17 +27,6 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 
 using Tokens = std::vector<std::string_view>;
 
-/// Splits a name into its words: "micro-batch-size" into "micro", "batch" and "size".
-Tokens tokens_of(std::string_view name) {
-  Tokens tokens;
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find_first_of("- ", begin), name.size());
-    if (end > begin) tokens.push_back(name.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return tokens;
-}
-
 std::string initials_of(const Tokens& tokens) {
   std::string initials;
   for (const std::string_view token : tokens) initials += token.front();
@@ -100,8 +89,8 @@ std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view
       candidate[wanted.size()] == '-')
     return kTypo;
   if (has_same_letters(wanted, candidate)) return 0;
-  const Tokens words = tokens_of(wanted);
-  const Tokens others = tokens_of(candidate);
+  const Tokens words = split_name(wanted);
+  const Tokens others = split_name(candidate);
   if (is_named_within(words, others)) return kWithin;
   const std::size_t edits = edit_distance(wanted, candidate);
   if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size())
@@ -124,6 +113,16 @@ std::string plain_name(std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> split_name(std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find_first_of("- ", begin), name.size());
+    if (end > begin) words.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
 
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& known) {

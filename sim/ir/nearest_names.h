@@ -10,6 +10,9 @@
 
 namespace bubblescope::inline sim {
 
+/// The words of a name, in order: "micro-batch-size" has "micro", "batch" and "size".
+std::vector<std::string_view> split_name(std::string_view name);
+
 /// The nearest of the known names: at most four, in the order of `known`; empty if none is near.
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& known);

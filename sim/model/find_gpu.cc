@@ -17,15 +17,9 @@ using Words = std::vector<std::string>;
 
 /// The words of a name in lower case: "NVIDIA A100-SXM4-80GB" has four.
 Words words_of(std::string_view name) {
-  std::string letters = normalize_name(name);
-  std::replace(letters.begin(), letters.end(), ' ', '-');
-  Words words;
-  for (std::size_t begin = 0; begin < letters.size();) {
-    const std::size_t end = std::min(letters.find('-', begin), letters.size());
-    if (end > begin) words.push_back(letters.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
+  const std::string normal = normalize_name(name);
+  const std::vector<std::string_view> words = split_name(normal);
+  return {words.begin(), words.end()};
 }
 
 /// The words without the makers and brands with which they begin.

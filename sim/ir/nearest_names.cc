@@ -89,8 +89,8 @@ std::optional<std::size_t> distance_of(std::string_view wanted, std::string_view
       candidate[wanted.size()] == '-')
     return kTypo;
   if (has_same_letters(wanted, candidate)) return 0;
-  const Tokens words = split_name(wanted);
-  const Tokens others = split_name(candidate);
+  const Tokens words = words_in_name(wanted);
+  const Tokens others = words_in_name(candidate);
   if (is_named_within(words, others)) return kWithin;
   const std::size_t edits = edit_distance(wanted, candidate);
   if (edits <= std::max<std::size_t>(1, wanted.size() / 4) && edits < wanted.size())
@@ -114,7 +114,7 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string_view> split_name(std::string_view name) {
+std::vector<std::string_view> words_in_name(std::string_view name) {
   std::vector<std::string_view> words;
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find_first_of("- ", begin), name.size());

@@ -11,7 +11,7 @@
 namespace bubblescope::inline sim {
 
 /// The words of a name, in order: "micro-batch-size" has "micro", "batch" and "size".
-std::vector<std::string_view> split_name(std::string_view name);
+std::vector<std::string_view> words_in_name(std::string_view name);
 
 /// The nearest of the known names: at most four, in the order of `known`; empty if none is near.
 std::vector<std::string> nearest_names(std::string_view name,

@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 /// The words of a name in lower case: "NVIDIA A100-SXM4-80GB" has four.
 Words words_of(std::string_view name) {
   const std::string normal = normalize_name(name);
-  const std::vector<std::string_view> words = split_name(normal);
+  const std::vector<std::string_view> words = words_in_name(normal);
   return {words.begin(), words.end()};
 }
 

@@ -4,96 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
+#include "sim/model/cost_table_checks.h"
 #include "sim/model/traffic.h"
 #include "sim/model/transfer_limit.h"
 
 namespace bubblescope::inline sim {
 
 namespace {
-
-/// A schedule that is built for its costs has no name yet.
-std::string_view name_of(const Schedule& schedule) {
-  return schedule.name.empty() ? "the schedule" : std::string_view(schedule.name);
-}
-
-/// The file's stages may cover all pipelines or only one; then its replicas cost the same.
-void expect_stages(const CostTable& table, const Schedule& schedule) {
-  const auto given = static_cast<std::int32_t>(table.stages.size());
-  if (schedule.side_stages > 0) {
-    if (given == schedule.stages() && !table.same_stages) return;
-    throw Error(
-        fmt::format("{}: {}: has {} entries, but {} has {} stages, and {} shards of the output "
-                    "layer behind them; give one entry for each",
-                    table.file, table.places.counted_by, given, name_of(schedule),
-                    schedule.stages() - schedule.side_stages, schedule.side_stages));
-  }
-  if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
-    return;
-  throw Error(
-      fmt::format("{}: {}: has {} entries, but {} has {} stages ({} rank(s) x {} "
-                  "chunk(s)); give one entry per stage",
-                  table.file, table.places.counted_by, given, name_of(schedule),
-                  schedule.stages_per_pipeline(), schedule.shape.ranks, schedule.shape.chunks));
-}
-
-using Kinds = std::array<bool, kOpKinds>;
-
-bool has(const Kinds& kinds, OpKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
-
-/// [entry of the table]: the kinds of ops that a schedule runs on its stages.
-std::vector<Kinds> find_kinds(const CostTable& table, const Schedule& schedule) {
-  std::vector<Kinds> of_stage(schedule.rank_of_stage.size());
-  for (const RankOrder& ops : schedule.order)
-    for (const Op& op : ops)
-      of_stage[static_cast<std::size_t>(op.stage)][static_cast<std::size_t>(op.kind)] = true;
-  std::vector<Kinds> of_entry(table.stages.size());
-  for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
-    Kinds& entry = of_entry[stage % of_entry.size()];
-    for (std::size_t kind = 0; kind < entry.size(); ++kind) entry[kind] |= of_stage[stage][kind];
-  }
-  return of_entry;
-}
-
-void expect_durations(const CostTable& table, const Schedule& schedule,
-                      const std::vector<Kinds>& kinds) {
-  for (std::size_t stage = 0; stage < table.stages.size(); ++stage) {
-    const StageEntry& entry = table.stages[stage];
-    const bool full = has(kinds[stage], OpKind::kBackward);
-    const bool split = has(kinds[stage], OpKind::kInputGrad);
-    const bool moves = has(kinds[stage], OpKind::kEvict);
-    const std::string place = table.places.of_stage(stage);
-    if (split && !entry.input_grad)
-      throw Error(
-          fmt::format("{}: {}lacks 'input_grad' and 'weight_grad', but {} splits "
-                      "the backward; add them",
-                      table.file, place, name_of(schedule)));
-    if (full && !entry.backward && !entry.input_grad)
-      throw Error(
-          fmt::format("{}: {}lacks 'backward'; add it, or 'input_grad' and "
-                      "'weight_grad'",
-                      table.file, place));
-    const bool by_bandwidth = table.copy.bandwidth_gbps.has_value() && !entry.evict;
-    if (moves && by_bandwidth && !entry.activation_bytes)
-      throw Error(
-          fmt::format("{}: {}lacks 'activation_bytes', which /copy/bandwidth_gbps needs; "
-                      "add it, or give 'evict' and 'load'",
-                      table.file, place));
-  }
-  for (std::size_t stage = 0; stage < schedule.recompute_of_stage.size(); ++stage)
-    if (schedule.recompute_of_stage[stage] == Recompute::kSelective &&
-        !table.stages[stage % table.stages.size()].selective_recompute)
-      throw Error(fmt::format(
-          "{}: {}lacks 'selective_recompute', but {} recomputes attention "
-          "there; add it",
-          table.file, table.places.of_stage(stage % table.stages.size()), schedule.name));
-}
 
 /// The bytes that a forward saves: everything, or only what the recomputation needs.
 Bytes saved_bytes(const StageEntry& entry, Recompute recompute, const SavedFractions& saved) {
@@ -274,14 +197,14 @@ Nanos CostTable::late_start(std::size_t replica) const {
 CostModel make_cost_model(const CostTable& table, const Schedule& schedule,
                           const SavedFractions& saved) {
   expect_stages(table, schedule);
-  const std::vector<Kinds> kinds = find_kinds(table, schedule);
+  const std::vector<OpKindSet> kinds = kinds_of_stages(table, schedule);
   expect_durations(table, schedule, kinds);
   expect_list_lengths(table, schedule);
   CostModel model;
   model.slices = schedule.shape.slices;
   if (has_lists(table)) model.by_microbatch = CostTensor<StageCost>(model.slices);
-  const bool recomputes = std::any_of(kinds.begin(), kinds.end(), [](const Kinds& entry) {
-    return has(entry, OpKind::kRecompute);
+  const bool recomputes = std::any_of(kinds.begin(), kinds.end(), [](const OpKindSet& entry) {
+    return runs_kind(entry, OpKind::kRecompute);
   });
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage) {
     const StageEntry& entry = table.stages[static_cast<std::size_t>(stage) % table.stages.size()];

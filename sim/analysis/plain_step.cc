@@ -59,17 +59,15 @@ class UniformRunner {
   std::vector<std::array<Nanos, kPlainKinds>> durations_;  ///< [stage]
 };
 
-/// The kind of all backwards; nullopt if micro-batches have different ones, or if pipelines have
-/// not equally many micro-batches.
-std::optional<SplitBackwards> find_alike_backwards(const Schedule& schedule,
-                                                   const std::vector<PlainStage>& stages) {
+/// The backwards that are split: all or none, or else one by one.
+SplitBackwards find_backwards(const PlainWalk<UniformRunner>& walk, const Schedule& schedule) {
   std::int64_t full = 0;
   std::int64_t split = 0;
-  for (const PlainStage& stage : stages) {
+  for (const PlainStage& stage : walk.stages()) {
     full += stage.count[kFull];
     split += stage.count[kSplit];
   }
-  if ((full > 0 && split > 0) || schedule.shape.microbatches % schedule.pipelines != 0) return {};
+  if (full > 0 && split > 0) return list_backwards(walk, schedule.shape.microbatches);
   return SplitBackwards{split > 0, {}};
 }
 
@@ -121,12 +119,10 @@ std::optional<BubbleReport> report_plain_step(const Schedule& schedule, const Co
   UniformRunner runner(costs, memory);
   PlainWalk<UniformRunner> walk(schedule, runner);
   if (!walk.run()) return {};
-  if (bound == LowerBound::kSkip) return report_walk(walk, runner, schedule, memory);
-  const std::optional<SplitBackwards> backwards = find_alike_backwards(schedule, walk.stages());
-  if (!backwards) return {};
   BubbleReport report = report_walk(walk, runner, schedule, memory);
-  report.lower_bound =
-      bound_plain_step(schedule, walk.stages(), PlainTimes(schedule, costs), *backwards);
+  if (bound == LowerBound::kFind)
+    report.lower_bound = bound_plain_step(schedule, walk.stages(), PlainTimes(schedule, costs),
+                                          find_backwards(walk, schedule));
   return report;
 }
 

@@ -62,8 +62,8 @@ class PlainTimeline {
       rank.peak = find_peak(at);
     }
     report = complete_plain_report(std::move(report), walk_.stages());
-    report.lower_bound =
-        bound_plain_step(schedule_, walk_.stages(), runner_.times(), find_backwards());
+    report.lower_bound = bound_plain_step(schedule_, walk_.stages(), runner_.times(),
+                                          list_backwards(walk_, schedule_.shape.microbatches));
     return report;
   }
 
@@ -104,16 +104,6 @@ class PlainTimeline {
     if (!memory_.activation_bytes.empty() || !fixed.empty())
       peak.bytes = rank_of(rank).max_bytes + (fixed.empty() ? 0 : fixed[rank]);
     return peak;
-  }
-
-  SplitBackwards find_backwards() const {
-    SplitBackwards split;
-    const auto microbatches = static_cast<std::size_t>(schedule_.shape.microbatches);
-    split.is_split.reserve(walk_.stages().size() * microbatches);
-    for (const PlainStage& stage : walk_.stages())
-      for (std::int32_t microbatch = 0; microbatch < schedule_.shape.microbatches; ++microbatch)
-        split.is_split.push_back(static_cast<std::uint8_t>(walk_.is_split(stage, microbatch)));
-    return split;
   }
 
   Entry op_entry(std::size_t rank, std::size_t at) {

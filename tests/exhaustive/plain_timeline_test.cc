@@ -6,7 +6,6 @@
 
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,18 +16,12 @@
 #include "sim/ir/lower.h"
 #include "sim/ir/range.h"
 #include "sim/model/schedule_def.h"
-#include "sim/model/schedule_refusal.h"
+#include "tests/support/small_schedules.h"
 
 namespace bubblescope::tests {
 namespace {
 
 constexpr std::uint32_t kSeed = 20'261'130;
-
-using Random = std::mt19937;
-
-std::int64_t draw(Random& random, std::int64_t first, std::int64_t last) {
-  return std::uniform_int_distribution<std::int64_t>(first, last)(random);
-}
 
 bool draw_whether(Random& random) { return draw(random, 0, 1) == 1; }
 
@@ -189,21 +182,17 @@ TEST(PlainTimeline, HasTheCompleteReportOfEverySchedule) {
   std::map<std::string, int> taken;
   for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all()) {
     if (def.reads_costs) continue;
-    for (std::int32_t ranks = 1; ranks <= 5; ++ranks)
-      for (std::int32_t chunks = 1; chunks <= 3; ++chunks)
-        for (std::int32_t microbatches = 1; microbatches <= 16; ++microbatches) {
-          ScheduleRequest request;
-          request.shape = fill_in_implied(def, {ranks, chunks, microbatches, 1, {}});
-          if (request.shape.chunks != chunks && chunks > 1) continue;
-          if (!refuse_schedule(def, request).empty()) continue;
-          SCOPED_TRACE(def.name + ", p " + std::to_string(ranks) + ", v " + std::to_string(chunks) +
-                       ", m " + std::to_string(microbatches) + ", seed " + std::to_string(kSeed));
-          const ValidSchedule schedule = require_valid(build_order(def, request));
-          ++built[def.name];
-          const Draw drawn{draw_costs(random, schedule), draw_memory(random, schedule)};
-          const auto shown = static_cast<std::int32_t>(draw(random, 0, ranks - 1));
-          if (is_taken(schedule, drawn, shown)) ++taken[def.name];
-        }
+    for_each_small(def, {5, 3, 16}, [&](Schedule order) {
+      const Shape& shape = order.shape;
+      SCOPED_TRACE(def.name + ", p " + std::to_string(shape.ranks) + ", v " +
+                   std::to_string(shape.chunks) + ", m " + std::to_string(shape.microbatches) +
+                   ", seed " + std::to_string(kSeed));
+      const ValidSchedule schedule = require_valid(std::move(order));
+      ++built[def.name];
+      const Draw drawn{draw_costs(random, schedule), draw_memory(random, schedule)};
+      const auto shown = static_cast<std::int32_t>(draw(random, 0, schedule->shape.ranks - 1));
+      if (is_taken(schedule, drawn, shown)) ++taken[def.name];
+    });
   }
   for (const char* name :
        {"1f1b", "zb-h1", "zb-h2", "interleaved", "zb-v", "gpipe", "hanayo", "chimera", "gems"})

@@ -196,6 +196,7 @@ void bind_names(nb::module_& module) {
       return find_sizes(names, others, calls_functions, words, kept);
     });
   });
+  module.def("is_schedule_file", &is_schedule_file);
   module.def("trained_schedules", &list_trained_schedules);
   module.def("simulate_name", &simulate_name);
 }

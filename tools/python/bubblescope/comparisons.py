@@ -182,7 +182,7 @@ def _sizes(listed: list[AnySchedule], options: Any) -> dict[str, int]:
 
 
 def _states_shape(name: AnySchedule) -> bool:
-    return isinstance(name, (Schedule, os.PathLike)) or isinstance(name, str) and any(sign in name for sign in "./")
+    return isinstance(name, (Schedule, os.PathLike)) or isinstance(name, str) and _core.is_schedule_file(name)
 
 
 def _without_counts(options: dict[str, Any]) -> dict[str, Any]:

@@ -49,9 +49,9 @@ StepOps step_of(const std::vector<std::string>& ranks, bool are_numbered = true)
 
 /// The ops that remain of a step, rank after rank; where `others` are given, they are further
 /// steps.
-std::string trained(StepOps step, std::vector<StepOps> others = {}) {
-  Steps steps{{{0, 0}, std::move(step)}};
-  for (StepOps& other : others) steps.emplace(StepKey{0, std::ssize(steps)}, std::move(other));
+std::string trained(const StepOps& step, const std::vector<StepOps>& others = {}) {
+  Steps steps{{{0, 0}, step}};
+  for (const StepOps& other : others) steps.emplace(StepKey{0, std::ssize(steps)}, other);
   traces::remove_evaluations(steps);
   std::string text;
   std::int32_t rank = 0;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "sim/engine/memory_bound.h"
@@ -171,39 +172,68 @@ bool may_become_ready(const Walk& walk, const Walk::Unit& unit) {
                                     [&](std::uint32_t at) { return walk.units[at].is_taken; });
 }
 
+/// A queue and a walk that take the ops of a lane side by side.
+class QueueBesideWalk {
+ public:
+  QueueBesideWalk(const RandomLane& lane, exec::ReadyQueue& queue)
+      : queue_(queue), walk_{lane.walk, bound_of(lane.units)} {}
+
+  /// Takes all units. Some of them become ready, time passes and both choose, again and again.
+  void run(std::mt19937& random) {
+    for (std::size_t taken = 0; taken < walk_.units.size();) {
+      make_some_ready(random);
+      free_ += static_cast<Nanos>(random() % 3);
+      const auto expected = walk_.find(free_);
+      const auto choice = queue_.find(free_);
+      ASSERT_EQ(choice.has_value(), expected.has_value());
+      if (!choice) continue;
+      ASSERT_EQ(choice->place, expected->place);
+      ASSERT_EQ(choice->time, expected->time);
+      const bool prefers = walk_.prefers_another(choice->place);
+      ASSERT_EQ(queue_.prefers_another(choice->place), prefers);
+      preferred_ += prefers ? 1 : 0;
+      if (random() % 2 == 0) continue;
+      early_ += choice->time > free_ ? 1 : 0;
+      queue_.take(choice->place);
+      walk_.memory.take(choice->place);
+      walk_.units[choice->place].is_taken = true;
+      ++taken;
+    }
+  }
+
+  int early() const { return early_; }
+
+  int preferred() const { return preferred_; }
+
+ private:
+  void make_some_ready(std::mt19937& random) {
+    for (std::uint32_t place = 0; place < walk_.units.size(); ++place) {
+      if (random() % 6 != 0 || !may_become_ready(walk_, walk_.units[place])) continue;
+      walk_.units[place].ready = free_ - 3 + static_cast<Nanos>(random() % 8);
+      queue_.add_ready_op(place, *walk_.units[place].ready);
+    }
+  }
+
+  exec::ReadyQueue& queue_;
+  Walk walk_;
+  Nanos free_ = 0;
+  int early_ = 0;
+  int preferred_ = 0;
+};
+
 TEST(ReadyQueue, ChoosesAsAWalkOverAllUnits) {
   std::mt19937 random(20261130);
   int early = 0;
   int preferred = 0;
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < 600 && !testing::Test::HasFatalFailure(); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
     const RandomLane lane(random);
     exec::ReadyQueue queue(lane.units, lane.priority, lane.followers);
     for (int run = 0; run < 2; ++run, queue.rewind()) {
-      Walk walk{lane.walk, bound_of(lane.units)};
-      Nanos free = 0;
-      for (std::size_t taken = 0; taken < walk.units.size();) {
-        for (std::uint32_t place = 0; place < walk.units.size(); ++place) {
-          if (random() % 6 != 0 || !may_become_ready(walk, walk.units[place])) continue;
-          walk.units[place].ready = free - 3 + static_cast<Nanos>(random() % 8);
-          queue.add_ready_op(place, *walk.units[place].ready);
-        }
-        free += static_cast<Nanos>(random() % 3);
-        const auto expected = walk.find(free);
-        const auto choice = queue.find(free);
-        ASSERT_EQ(choice.has_value(), expected.has_value()) << "round " << round;
-        if (!choice) continue;
-        ASSERT_EQ(choice->place, expected->place) << "round " << round;
-        ASSERT_EQ(choice->time, expected->time) << "round " << round;
-        const bool prefers = walk.prefers_another(choice->place);
-        ASSERT_EQ(queue.prefers_another(choice->place), prefers) << "round " << round;
-        preferred += prefers ? 1 : 0;
-        if (random() % 2 == 0) continue;
-        early += choice->time > free ? 1 : 0;
-        queue.take(choice->place);
-        walk.memory.take(choice->place);
-        walk.units[choice->place].is_taken = true;
-        ++taken;
-      }
+      QueueBesideWalk comparison(lane, queue);
+      comparison.run(random);
+      early += comparison.early();
+      preferred += comparison.preferred();
     }
   }
   EXPECT_GT(early, 200);

@@ -138,22 +138,23 @@ CommandFlag* CommandFlags::add_option(std::string name, Value& value, std::strin
   return keep(std::move(name), std::move(make));
 }
 
-#define BUBBLESCOPE_VALUE(...)                                                           \
-  template CommandFlag* CommandFlags::add_option<__VA_ARGS__>(std::string, __VA_ARGS__&, \
-                                                              std::string)
-BUBBLESCOPE_VALUE(std::string);
-BUBBLESCOPE_VALUE(std::optional<std::string>);
-BUBBLESCOPE_VALUE(std::vector<std::string>);
-BUBBLESCOPE_VALUE(std::int32_t);
-BUBBLESCOPE_VALUE(std::optional<std::int32_t>);
-BUBBLESCOPE_VALUE(std::vector<std::int32_t>);
-BUBBLESCOPE_VALUE(std::int64_t);
-BUBBLESCOPE_VALUE(std::optional<std::int64_t>);
-BUBBLESCOPE_VALUE(std::uint64_t);
-BUBBLESCOPE_VALUE(std::optional<std::uint64_t>);
-BUBBLESCOPE_VALUE(double);
-BUBBLESCOPE_VALUE(std::optional<double>);
-#undef BUBBLESCOPE_VALUE
+template CommandFlag* CommandFlags::add_option(std::string, std::string&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::optional<std::string>&,
+                                               std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::vector<std::string>&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::int32_t&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::optional<std::int32_t>&,
+                                               std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::vector<std::int32_t>&,
+                                               std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::int64_t&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::optional<std::int64_t>&,
+                                               std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::uint64_t&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::optional<std::uint64_t>&,
+                                               std::string);
+template CommandFlag* CommandFlags::add_option(std::string, double&, std::string);
+template CommandFlag* CommandFlags::add_option(std::string, std::optional<double>&, std::string);
 
 CommandFlag* CommandFlags::add_flag(std::string name, bool& value, std::string help) {
   const bool is_negated = name.starts_with('!');

@@ -6,14 +6,21 @@
 
 deadline=${deadline:-5280}      # seconds after the start by which everything has ended, reports included: 88 minutes
 least_time=${least_time:-60}    # a step starts only if this many seconds remain
-on_trial=""                     # yes: a step that fails is named, but does not fail the run
+is_on_trial=""                  # yes: a step that fails is named, but does not fail the run
 declare -A begun=()             # steps that run beside others: process, limit, time that was left, file
 failed=""
 missed=""
 times=""
 
+# Runs a step that has not been seen passing whole: where it fails it is named, but does not fail the run.
+on_trial() {  # COMMAND...
+  is_on_trial=yes
+  "$@"
+  is_on_trial=""
+}
+
 note_failed() {  # NAME
-  if [ "$on_trial" = yes ]; then note_missed "$1 (FAILED, on trial)"; else failed+=" $1"; fi
+  if [ "$is_on_trial" = yes ]; then note_missed "$1 (FAILED, on trial)"; else failed+=" $1"; fi
 }
 
 note_missed() { missed+="${missed:+; }$1"; }

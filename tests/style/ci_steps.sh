@@ -27,7 +27,7 @@ output=$(source .ci/steps.sh; least_time=1; step nowhere 10 bash -c 'echo no roo
 expect "what cannot be checked" $? 0 "$output" 'nowhere: not checked' 'WHOLE: nowhere \(cannot'
 output=$(source .ci/steps.sh; least_time=1; step killed 10 bash -c 'exit 137'; report)
 expect "what is killed early" $? 1 "$output" 'killed: FAILED with status 137'
-output=$(source .ci/steps.sh; least_time=1; on_trial=yes; step new 10 false; on_trial=; step bad 10 false; report)
+output=$(source .ci/steps.sh; least_time=1; on_trial step new 10 false; step bad 10 false; report)
 expect "what is on trial" $? 1 "$output" '=== new: FAILED' '^FAILED: bad$' 'WHOLE: new \(FAILED, on trial\)'
 begin=$SECONDS
 output=$(source .ci/steps.sh; least_time=1; begin_step beside 10 bash -c 'sleep 2; echo heard; exit 4'; step good 10 sleep 2

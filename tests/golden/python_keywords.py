@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package has a typed keyword for every flag of `simulate`, and for nothing else.
+"""The Python package has a typed keyword for every flag of a command, and for nothing else.
 
   python_keywords.py BINARY FOLDER   the program and the package's folder; exit 1 where they differ
   python_keywords.py --self-test     sees to it that a missing and a superfluous keyword are found
@@ -14,7 +14,8 @@ import types
 
 # They say where results go, or how they are shown; the package returns results as values.
 OUTPUTS = {'--help', '--format', '--fail-if', '--all-ranks', '--wide', '--dot', '--html', '--perfetto', '--save', '--svg',
-           '--timeline', '--trace'}
+           '--timeline', '--trace', '--output'}
+COMMANDS = {'simulate': 'Options', 'plan': 'PlanOptions', 'search': 'SearchOptions', 'analyze': 'AnalyzeOptions'}
 
 
 def load(folder, name):
@@ -26,9 +27,10 @@ def load(folder, name):
     return importlib.import_module(f'{package.__name__}.{name}')
 
 
-def typed_flags(folder):
+def typed_flags(folder, name):
+    """The flags of the keywords in a TypedDict of _options.py."""
     options, words = load(folder, '_options'), load(folder, '_words')
-    return {words.flag_of(keyword) for keyword in options.Options.__annotations__}
+    return {words.flag_of(keyword) for keyword in getattr(options, name).__annotations__}
 
 
 def printed_flags(help_text):
@@ -39,7 +41,7 @@ def printed_flags(help_text):
 
 def differences(flags, typed):
     faults = [f'{flag} is not a keyword of _options.py' for flag in sorted(flags - typed - OUTPUTS)]
-    return faults + [f'_options.py has a keyword for {flag}, which no command knows' for flag in sorted(typed - flags)]
+    return faults + [f'_options.py has a keyword for {flag}, which it does not know' for flag in sorted(typed - flags)]
 
 
 def self_test():
@@ -50,12 +52,16 @@ def self_test():
 
 
 def main(binary, folder):
-    pages = [subprocess.run([binary, *words, '--help'], text=True, capture_output=True, check=True).stdout
-             for words in ([], ['simulate'])]
-    flags, typed = printed_flags('\n'.join(pages)), typed_flags(folder)
-    faults = differences(flags, typed)
-    print('\n'.join(faults) or f'{len(typed)} keywords')
-    return bool(faults) or len(typed) < 50
+    def help_of(*words):
+        return subprocess.run([binary, *words, '--help'], text=True, capture_output=True, check=True).stdout
+
+    faults, keywords = [], 0
+    for command, name in COMMANDS.items():
+        typed = typed_flags(folder, name)
+        keywords += len(typed)
+        faults += [f'{command}: {fault}' for fault in differences(printed_flags(help_of() + help_of(command)), typed)]
+    print('\n'.join(faults) or f'{keywords} keywords')
+    return bool(faults) or keywords < 150
 
 
 if __name__ == '__main__':

@@ -140,15 +140,6 @@ class Flags(unittest.TestCase):
                 words, **{key: value for key, value in options.items() if key not in ("pp", "m")}), path)
         self.assertLessEqual(refused, set(self.NOT_KEYWORDS))
 
-    def test_type_checkers_know_the_flags(self):
-        from bubblescope._options import Options
-
-        text = pathlib.Path(bs.__file__).with_name("_options.py").read_text()
-        known = set(re.findall(r"^    (\w+): ", text, re.MULTILINE))
-        flags = {flag.replace("-", "_") for flag in flags_of("simulate")}
-        self.assertEqual(flags - known - self.FILES, {name.replace("-", "_") for name in self.NOT_KEYWORDS})
-        self.assertTrue(issubclass(Options, dict))
-
     def test_they_have_their_effect(self):
         options = {"f": 1, "b": 3, "p2p": 0.5}
         for name, value in (("policy", "ready:path"), ("send_budget", 1)):

@@ -87,6 +87,19 @@ class Types(unittest.TestCase):
                 path.write_text("".join(example.source for example in parser.get_examples(text)))
                 self.check(path)
 
+    def test_wrong_keywords_are_found(self):
+        calls = ['bs.simulate("1f1b", pp=2, mb=2)', 'bs.plan(pp=[2, 4], schedule="1f1b")', "bs.plan(layout=3)",
+                 "bs.search(pp=2, m=2, caps=3)", "bs.search(pp=[2], m=2)", 'bs.analyze("trace", split_backward=0.5)']
+        right = ["bs.plan(pp=[2, 4], m=8)", "bs.search(pp=2, m=2, cap=3)", 'bs.analyze("trace", split_b=0.5)']
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "calls.py")
+            path.write_text("\n".join(["import bubblescope as bs", *calls, *right]))
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", path.name], cwd=folder, capture_output=True,
+                                  text=True, check=False)
+        lines = [line.split(":") for line in done.stdout.splitlines() if line.startswith(path.name) and ": error:" in line]
+        wrong = {int(line[1]) for line in lines}
+        self.assertEqual(wrong, set(range(2, 2 + len(calls))), done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,4 @@
-"""The keyword arguments of a prediction, for type checkers and editors; nothing imports this at run time."""
+"""The keyword arguments of functions, for type checkers and editors; nothing imports this at run time."""
 from __future__ import annotations
 
 import os
@@ -7,67 +7,34 @@ from typing import Any, Mapping, Sequence, TypedDict, Union
 Duration = Union[float, str]
 """Milliseconds, or a text such as "18.5us"."""
 File = Union[str, "os.PathLike[str]"]
+Names = Union[str, Sequence[str]]
+Numbers = Union[int, str, Sequence[int]]
+"""Several numbers: a list, or a text such as "2..16" or "8..128x2"."""
 
 
-class Shape(TypedDict, total=False):
-    """The options that decide which ops there are."""
+class Limits(TypedDict, total=False):
+    """The limits of every command."""
 
-    pp: int
-    m: int
     max_input: Union[int, str]
-    microbatches: int
-    vpp: int
-    microbatch_group_size: int
-    slices: int
-    moe_overlap: bool
-    replicas: Sequence[int]
-    in_flight: int
-    fsdp: bool
-    unshard_lookahead: str | int | Sequence[int]
-    profile: str
-    layout: str
-    layout_costs: str | Sequence[float]
 
 
-class Costs(Shape, total=False):
-    """The options that decide how long ops take, and what they hold."""
+class Ops(Limits, total=False):
+    """How long ops take, and what they hold."""
 
     f: Duration
     i: Duration
     w: Duration
     b: Duration
-    r: Duration
-    r_selective: Duration
     output_layer: Duration
-    copy: Duration
     p2p: Duration
-    optimizer: str
-    grad_reduction: str
-    optimizer_step: Duration
-    reduce_grad: Duration
-    unshard: Duration
-    norm: Duration
     costs_per: str
     costs: File | Mapping[str, Any]
-    arrivals: File
-    overlap: str
-    p2p_mode: str
-    lowering: str
-    policy: str
-    lose: str | Mapping[str, Any]
-    send_budget: str | int
-    ranks_per_host_link: int
-    network: str | Mapping[str, Any]
     mem: str | Sequence[float]
     cap: str | float | Sequence[float]
     release: str
-    saved_fraction: str | float | Sequence[float]
-    recompute: str | Sequence[str]
-    offload: str | float | Sequence[float]
-    inject: str | Sequence[str | Mapping[str, Any]]
 
 
-class Models(Costs, total=False):
+class Device(TypedDict, total=False):
     """A model on devices instead of costs."""
 
     model: File
@@ -75,19 +42,9 @@ class Models(Costs, total=False):
     runtime: str
     precision: str
     assume: Mapping[str, float | str] | str | Sequence[str]
-    lengths: File
     gpus_per_node: int
-    tp: int
-    cp: int
-    ep: int
-    etp: int
-    dp: int
     zero: int
     shard_size: int
-    recompute_modules: str | Sequence[str]
-    recompute_method: str
-    recompute_num_layers: int
-    micro_batch_size: int
     global_batch_size: int
     seq_length: int
     embedding_layers: float
@@ -100,7 +57,6 @@ class Models(Costs, total=False):
     save_scores: bool
     full_attention: bool
     slowdown: float
-    parts: str
     tensor_exposed: float
     message_exposed: float
     accumulation_bytes: float
@@ -109,9 +65,66 @@ class Models(Costs, total=False):
     explain: bool
 
 
-class Options(Models, total=False):
+class Layout(TypedDict, total=False):
+    """How a model is divided over devices, and a schedule's shape."""
+
+    pp: int
+    m: int
+    microbatches: int
+    vpp: int
+    layout: str
+    layout_costs: str | Sequence[float]
+    tp: int
+    cp: int
+    ep: int
+    etp: int
+    dp: int
+    micro_batch_size: int
+
+
+class Step(Ops, total=False):
+    """What a step does beside the ops of its schedule."""
+
+    r: Duration
+    r_selective: Duration
+    copy: Duration
+    optimizer: str
+    grad_reduction: str
+    optimizer_step: Duration
+    reduce_grad: Duration
+    unshard: Duration
+    norm: Duration
+    overlap: str
+    p2p_mode: str
+    lowering: str
+    ranks_per_host_link: int
+    network: str | Mapping[str, Any]
+    saved_fraction: str | float | Sequence[float]
+    profile: str
+    slices: int
+    moe_overlap: bool
+    parts: str
+    recompute: Names
+    recompute_method: str
+
+
+class Options(Step, Device, Layout, total=False):
     """All keyword arguments of ``simulate`` and ``compare``."""
 
+    microbatch_group_size: int
+    replicas: Sequence[int]
+    in_flight: int
+    fsdp: bool
+    unshard_lookahead: str | int | Sequence[int]
+    arrivals: File
+    policy: str
+    lose: str | Mapping[str, Any]
+    send_budget: str | int
+    offload: str | float | Sequence[float]
+    inject: str | Sequence[str | Mapping[str, Any]]
+    lengths: File
+    recompute_modules: Names
+    recompute_num_layers: int
     jitter: float | str
     p2p_jitter: float | str
     rank_jitter: float | str
@@ -123,3 +136,62 @@ class Options(Models, total=False):
     sensitivity: bool
     seeds: int
     noise_seed: int
+
+
+class PlanOptions(Step, Device, total=False):
+    """All keyword arguments of ``plan``."""
+
+    pp: Numbers
+    vpp: Numbers
+    m: Numbers
+    microbatches: Numbers
+    schedules: Names
+    gpus: int
+    tp: Numbers
+    cp: Numbers
+    ep: Numbers
+    etp: Numbers
+    micro_batch_size: Numbers
+    recompute_num_layers: Numbers
+    send_budget: str | int | Sequence[int]
+    unshard_lookahead: str | int | Sequence[int]
+    split: Names
+    total_f: Duration
+    total_i: Duration
+    total_w: Duration
+    total_b: Duration
+    top: int
+    threads: int
+    resume: File
+    shard: str
+    merge: File | Sequence[File]
+    svg: File
+
+
+class SearchOptions(Ops, Device, Layout, total=False):
+    """All keyword arguments of ``search``."""
+
+    placement: str
+    objective: str
+    time_limit: Duration
+    effort: int
+    seed: int
+
+
+class AnalyzeOptions(Limits, total=False):
+    """All keyword arguments of ``analyze``."""
+
+    rules: File
+    costs_out: File
+    costs_per: str
+    split_b: float
+    try_: Names
+    try_out: File
+    m: Numbers
+    microbatches: Numbers
+    vpp: Numbers
+    each: bool
+    mem: str | Sequence[float]
+    cap: str | float | Sequence[float]
+    release: str
+    saved_fraction: str | float | Sequence[float]

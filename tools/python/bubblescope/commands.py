@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
@@ -15,12 +15,15 @@ from .tries import Counts, Names, Tries, names_to_try
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
+
+    from ._options import AnalyzeOptions, PlanOptions, SearchOptions
 
 SEARCH_ONLY = ("placement", "objective", "time_limit", "effort", "seed")
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 
-def _run(name: str, words: list[str], options: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def _run(name: str, words: list[str], options: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     import json
 
     with options_as_words(options) as more:
@@ -124,7 +127,7 @@ def _cells_of(plan: dict[str, Any]) -> list[str]:
             f"{plan['peak_memory_bytes'] / 2**30:.1f}"]
 
 
-def plan(**options: Any) -> Plan:
+def plan(**options: Unpack[PlanOptions]) -> Plan:
     """Ranks schedules and shapes, for given costs or for a model on a cluster.
 
     Keywords are the flags of ``bubblescope plan``; where those take several numbers, lists do.
@@ -167,7 +170,7 @@ class Search:
         return f"<Search: {time_text(self.value)}, {self.claim}>"
 
 
-def search(**options: Any) -> Search:
+def search(**options: Unpack[SearchOptions]) -> Search:
     """Finds a schedule for given costs and memory, and bounds how good any could be.
 
     Keywords are the flags of ``bubblescope search``. Ctrl-C ends the search with the best schedule so far.
@@ -307,7 +310,7 @@ class Analysis:
                 f'style="width:100%;height:600px;border:1px solid #ccc"></iframe>')
 
 
-def analyze(paths: Paths, **options: Any) -> Analysis:
+def analyze(paths: Paths, **options: Unpack[AnalyzeOptions]) -> Analysis:
     """Reports on measured traces: files or folders of PyTorch's profiler, Nsight Systems, or our own.
 
     >>> import bubblescope as bs, os, tempfile

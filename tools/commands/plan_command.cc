@@ -19,6 +19,7 @@
 #include "tools/inputs/unused_flags.h"
 #include "tools/interrupt.h"
 #include "tools/plan/break_even.h"
+#include "tools/plan/command_of_plan.h"
 #include "tools/plan/left_out.h"
 #include "tools/plan/model_evaluator.h"
 #include "tools/plan/plan_options.h"
@@ -154,6 +155,19 @@ traces::TrainingSettings settings_of(const ModelOnDevices& on, const StepEnd& en
   return settings;
 }
 
+/// Adds the commands of the plans that are shown with one.
+void add_commands(traces::PlanTable& table, const PlanOptions& options,
+                  const PredictInputs& inputs) {
+  const bool shows_all = options.format == OutputFormat::kJson;
+  if (!shows_all && options.format != OutputFormat::kText) return;
+  const std::optional<ModelOnDevices>& model = inputs.files().model;
+  const bool has_experts = model && model->model.experts;
+  for (const Plan& plan : table.plans) {
+    table.commands.push_back(simulate_command(options, plan, has_experts));
+    if (!shows_all) break;
+  }
+}
+
 void print_table(traces::PlanTable table, const PlanOptions& options) {
   if (options.format == OutputFormat::kText) {
     const traces::DrawOptions terminal = detect_draw_options();
@@ -192,6 +206,7 @@ int show_plans(traces::PlanTable table, const PlanOptions& options, const Predic
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
   if (!options.svg.empty() && status == 0)
     write_and_report(options.svg, traces::write_heat_map_svg(table.plans));
+  add_commands(table, options, inputs);
   print_table(std::move(table), options);
   return status;
 }

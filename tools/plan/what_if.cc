@@ -147,8 +147,10 @@ UniformCost WhatIf::cost_of(const Configuration& configuration) const {
 }
 
 UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
-  if (!whole_model_) return cost;
-  const std::int32_t ranks = configuration.shape.ranks;
+  return whole_model_ ? divide_among_ranks(cost, configuration.shape.ranks) : cost;
+}
+
+UniformCost divide_among_ranks(UniformCost cost, std::int32_t ranks) {
   cost.forward = share_of(cost.forward, ranks);
   cost.input_grad = share_of(cost.input_grad, ranks);
   cost.weight_grad = share_of(cost.weight_grad, ranks);
@@ -156,11 +158,14 @@ UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configu
   return cost;
 }
 
-std::vector<Millionths> WhatIf::caps_of(const Configuration& configuration) const {
-  std::vector<Millionths> caps = inputs_.config().memory.cap;
-  if (whole_model_)
-    for (Millionths& cap : caps) cap = saturated_product(cap, configuration.shape.ranks);
+std::vector<Millionths> multiply_by_ranks(std::vector<Millionths> caps, std::int32_t ranks) {
+  for (Millionths& cap : caps) cap = saturated_product(cap, ranks);
   return caps;
+}
+
+std::vector<Millionths> WhatIf::caps_of(const Configuration& configuration) const {
+  const std::vector<Millionths>& caps = inputs_.config().memory.cap;
+  return whole_model_ ? multiply_by_ranks(caps, configuration.shape.ranks) : caps;
 }
 
 PredictInputs WhatIf::inputs_of(const Configuration& configuration) const {

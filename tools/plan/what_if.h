@@ -51,6 +51,12 @@ std::vector<Configuration> combine(const Axes& axes);
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced,
                                           bool has_model = false);
 
+/// Returns a rank's share of a whole model's times, to the nearest nanosecond.
+UniformCost divide_among_ranks(UniformCost cost, std::int32_t ranks);
+
+/// Returns the limits in units of one rank's share, where they are given in those of a whole model.
+std::vector<Millionths> multiply_by_ranks(std::vector<Millionths> caps, std::int32_t ranks);
+
 /// Evaluates the configurations of a sweep; may be used from several threads.
 class WhatIf {
  public:

@@ -77,7 +77,8 @@ void write_shortest(JsonWriter& json, std::string_view name, std::optional<doubl
 
 }  // namespace
 
-void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors) {
+void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors,
+                const std::string& command) {
   const auto if_any = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional(text);
   };
@@ -104,6 +105,7 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
   write_interval(json, plan, errors);
   json.member("mean_busy_ns", plan.mean_busy);
   write_idle(json, plan);
+  if (!command.empty()) json.member("command", command);
   json.end_object();
 }
 
@@ -141,7 +143,9 @@ std::string write_plan_json(const PlanTable& table) {
   JsonWriter json(out);
   json.begin_object().member("format", "bubblescope-plan/1");
   json.member("configurations", table.configurations).key("plans").begin_array();
-  for (const Plan& plan : table.plans) write_plan(json.line(0), plan, table.errors);
+  for (std::size_t at = 0; at < table.plans.size(); ++at)
+    write_plan(json.line(0), table.plans[at], table.errors,
+               at < table.commands.size() ? table.commands[at] : "");
   json.end_array().line(0).array("pareto", find_pareto_front(table.plans));
   json.line(0).key("break_even").begin_array();
   for (const BreakEven& found : table.break_evens) write_break_even(json.line_between(0), found);

@@ -46,7 +46,8 @@ struct TrainingSettings {
 };
 
 struct PlanTable {
-  std::vector<Plan> plans;  ///< the plans that fit, ranked
+  std::vector<Plan> plans;            ///< the plans that fit, ranked
+  std::vector<std::string> commands;  ///< [plan]: the command line that simulates it; empty: none
   /// For a model, the errors of predictions for the nearest published runs, which hold for plans
   /// without Plan::no_errors; empty if there are none.
   std::optional<KnownErrors> errors;
@@ -56,13 +57,11 @@ struct PlanTable {
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
-  /// The schedule that is the best between these points; nullopt: none were sought.
-  std::optional<std::string> break_even_best;
-  std::vector<std::string> unaffected;  ///< parameters whose variation changes nothing
-  /// Schedules without break-even points, because other costs give them another order.
-  std::vector<std::string> not_compared;
-  std::int64_t configurations = 0;  ///< number of configurations that were tried
-  std::int64_t covered = 0;         ///< number not tried, because another one is no worse
+  std::optional<std::string> break_even_best;  ///< between these points; nullopt: none were sought
+  std::vector<std::string> unaffected;         ///< parameters whose variation changes nothing
+  std::vector<std::string> not_compared;       ///< schedules whose order other costs change
+  std::int64_t configurations = 0;             ///< number of configurations that were tried
+  std::int64_t covered = 0;  ///< number not tried, because another one is no worse
 };
 
 /// Names the part of a layer that a configuration recomputes: "none", "full", "core_attn,mlp".
@@ -89,22 +88,23 @@ struct PlanTextOptions {
 /// reason why each other schedule's best plan loses, and the refusals follow.
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
 
-/// Writes one plan as an object: {"schedule":"zb-h2","pp":4,...}.
-void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors);
+/// Writes one plan as an object: {"schedule":"zb-h2","pp":4,...}; `command` may be empty.
+void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors,
+                const std::string& command = {});
 
 /// Writes
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
 std::string write_plan_json(const PlanTable& table);
 
-/// Writes one line per plan, best first, under the names of the JSON members.
+/// Writes one line per plan under the names of the JSON members.
 std::string write_plan_csv(const PlanTable& table);
 
 enum class Framework : std::uint8_t { kMegatron, kTorchtitan };
 
-/// Writes what the framework takes to run the best plans: for `count` pairs of pp and vpp, the best
-/// plan each whose schedule the framework has by name. Megatron-LM's arguments are one line per
-/// plan, torchtitan's toml (of release 0.2) one document; a comment before each says which plan it
-/// is. Throws Error without a model, and (Fault::kProblem) where the framework has none of them.
+/// Writes what the framework takes to run the best plan of each of `count` pairs of pp and vpp, of
+/// the schedules that it has. Megatron-LM's arguments are one line per plan, torchtitan's toml (of
+/// release 0.2) one document; a comment before each says which plan it is. Throws Error without a
+/// model, and (Fault::kProblem) where the framework has none of them.
 std::string write_plan_config(const PlanTable& table, Framework framework, std::size_t count);
 
 /// Draws the best plan over two free axes: pipeline sizes and micro-batch counts, or for a model

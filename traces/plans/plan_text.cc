@@ -254,8 +254,7 @@ std::string write_ranking(const PlanTable& table, const std::vector<std::size_t>
   text += describe_hidden(drawn.hidden);
   text += "* Pareto front: nothing else is as fast in as little memory\n" + write_tight(table) +
           write_errors(table) + write_frameworks(table);
-  const std::string& layout = table.plans[0].layout;
-  return layout.empty() ? text : text + "layers of #1: `layout` '" + layout + "'\n";
+  return table.commands.empty() ? text : text + "simulate #1: " + table.commands[0] + "\n";
 }
 
 /// Compares a plan with the best one, per sample and rank: "+12.3 %  dependency +1.2 ms, drain +0.4

@@ -83,7 +83,7 @@ class Layout(TypedDict, total=False):
 
 
 class Step(Ops, total=False):
-    """What a step does beside the ops of its schedule."""
+    """A step does more than the ops of its schedule."""
 
     r: Duration
     r_selective: Duration

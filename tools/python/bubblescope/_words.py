@@ -74,6 +74,18 @@ def text_of(value: Any) -> str:
     raise WrongTypeError(f"{type(value).__name__} is not a type of a value; give a text, a number or a list of them")
 
 
+def keywords_of(words: list[str]) -> dict[str, Any]:
+    """The keywords of flags and their values: ``--pp 4 --fsdp`` is ``{"pp": "4", "fsdp": True}``."""
+    keywords: dict[str, Any] = {}
+    for at, word in enumerate(words):
+        if not word.startswith("-"):
+            continue
+        value: Any = words[at + 1] if at + 1 < len(words) and not words[at + 1].startswith("-") else True
+        name = word.lstrip("-").replace("-", "_")
+        keywords[name] = [*keywords.get(name, []), value] if name in REPEATED else value
+    return keywords
+
+
 def flag_of(keyword: str) -> str:
     """The flag of a keyword; one that would be a word of Python ends in an underscore."""
     return "--microbatches" if keyword == "m" else "--" + keyword.rstrip("_").replace("_", "-")

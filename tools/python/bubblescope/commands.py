@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
 from ._tables import table_text
-from ._words import flag_of, options_as_words, path_argument, path_word, temporary_file
+from ._words import flag_of, keywords_of, options_as_words, path_argument, path_word, temporary_file
 from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import Report, time_text
-from .schedules import Schedule, read
+from .schedules import Schedule, read, simulate
 from .tries import Counts, Names, Tries, names_to_try
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class Plan:
     4  1f1b       8    1  32  1.131 s   17.9%         8
     """
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, found: dict[str, Any], costs: Any = None) -> None:
         self.json = found
+        self._costs = costs
         self.plans: list[dict[str, Any]] = found["plans"]
 
     @property
@@ -72,6 +73,21 @@ class Plan:
             reasons = "; ".join(f"{entry['schedule']}: {entry['reason']}" for entry in self.json.get("refused", []))
             raise ProblemError(in_keywords(f"no configuration fits: {reasons}" if reasons else "no configuration fits"))
         return self.plans[0]
+
+    def report(self, at: int = 0) -> Report:
+        """The step of a configuration: of the best one, or of the one at that place.
+
+        >>> import bubblescope as bs
+        >>> p = bs.plan(pp=[4, 8], m=32, schedules="1f1b,zb-h1", f=10, i=10, w=9)
+        >>> p.report()
+        <Report of zb-h1: makespan 961 ms, bubble 3.4 %>
+        """
+        import shlex
+
+        _, _, name, *words = shlex.split(self.plans[at]["command"])
+        costs = {} if self._costs is None else {"costs": self._costs}
+        options: dict[str, Any] = {**keywords_of(words), **costs}
+        return simulate(name, **options)
 
     def df(self) -> pandas.DataFrame:
         """A DataFrame with one row per configuration."""
@@ -143,7 +159,7 @@ def plan(**options: Unpack[PlanOptions]) -> Plan:
         if not all(isinstance(name, str) for name in names):
             raise UsageError("schedules: a plan builds schedules of many shapes, so that each is given by its name")
         options = {**options, "schedules": names}
-    return Plan(_run("plan", [], options)[1])
+    return Plan(_run("plan", [], options)[1], options.get("costs"))
 
 
 class Search:

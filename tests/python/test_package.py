@@ -427,6 +427,28 @@ class Frames(unittest.TestCase):
         self.assertEqual(len(bs.plan(pp=4, m=8, schedules="gpipe", cap=2)), 0)
 
 
+class Plans(unittest.TestCase):
+    def test_a_report_is_the_step_of_its_plan(self):
+        stage = {"forward": 10, "input_grad": 10, "weight_grad": 9}
+        costs = {"format": "bubblescope-costs/1", "stages": [stage] * 4}
+        asked = {"pp": 4, "m": [8, 16], "schedules": "1f1b,zb-h1"}
+        for options in ({**asked, "costs": costs}, {**asked, "total_f": 40, "total_i": 41, "total_w": 30},
+                        {"model": "llama3-8b", "gpus": 8, "global_batch_size": 64, "schedules": "1f1b,zb-v",
+                         "assume": {"launch_blocking": 1, "launch_us": 5}}):
+            plan = bs.plan(**options)
+            self.assertGreater(len(plan), 2)
+            for at in range(3):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    report = plan.report(at)
+                self.assertEqual(report.schedule.name, plan[at]["schedule"])
+                self.assertEqual(report.json.get("step_ns", report.makespan), plan[at]["step_ns"])
+
+    def test_there_is_no_report_where_no_plan_fits(self):
+        with self.assertRaisesRegex(bs.ProblemError, "no configuration fits"):
+            bs.plan(pp=4, m=8, schedules="gpipe", cap=2).report()
+
+
 class Search(unittest.TestCase):
     def test_it_finds_what_it_proves(self):
         found = bs.search(pp=4, m=6, cap=4)

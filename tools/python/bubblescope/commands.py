@@ -84,7 +84,8 @@ class Plan:
         """
         import shlex
 
-        _, _, name, *words = shlex.split(self.plans[at]["command"])
+        plan = self.plans[at] if self.plans else self.best  # which says why there is none
+        _, _, name, *words = shlex.split(plan["command"])
         costs = {} if self._costs is None else {"costs": self._costs}
         options: dict[str, Any] = {**keywords_of(words), **costs}
         return simulate(name, **options)

@@ -221,7 +221,7 @@ TEST(MeasuredProfile, CallsThatReachOverAnOpAreDoubted) {
   profile.call("aten::mm", 0, 20);
   const traces::ObservedTrace trace = profile.read();
   ASSERT_EQ(trace.remarks.doubts.size(), 1u);
-  EXPECT_NE(trace.remarks.doubts[0].find("1 op(s) or call(s) begin within a call"),
+  EXPECT_NE(trace.remarks.doubts[0].find("ops or calls (1) begin within a call"),
             std::string::npos);
 }
 

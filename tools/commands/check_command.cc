@@ -15,6 +15,7 @@
 #include "sim/analysis/suggest_sends.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/check_lists.h"
@@ -223,29 +224,27 @@ void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict,
 }
 
 void print_illegal(const CheckVerdict& verdict, const Schedule* schedule) {
-  print_folded("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
-  if (schedule != nullptr) {
+  print_folded("{}: not legal, {}\n", verdict.name,
+               counted(std::ssize(verdict.problems), "problem"));
+  if (schedule != nullptr)
     print_output("{}", traces::draw_grid(*schedule, verdict.problems));
-  } else {
+  else
     print_folded("  {}\n", to_string(verdict.problems[0]));
-  }
 }
 
 void print_modes(const CheckVerdict& verdict, const LowerOptions& options) {
-  for (const ModeVerdict& mode : verdict.modes) {
-    const std::string name = to_string(mode.mode, options.eager_slots);
-    print_folded("  {:<16} {}\n", name,
+  for (const ModeVerdict& mode : verdict.modes)
+    print_folded("  {:<16} {}\n", to_string(mode.mode, options.eager_slots),
                  mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
-  }
   print_folded("  eager slots needed: {}\n",
                verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
   if (verdict.swapped.empty()) return;
   const Problem& first = verdict.swapped.front();
   print_folded("  messages SWAPPED: rank {}: {}\n", *first.rank, to_string(first));
   print_folded(
-      "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
+      "  (between {} of ranks; a runtime that takes messages in their order, as PyTorch\n"
       "  does, computes with the wrong ones)\n",
-      verdict.swapped.size());
+      counted(std::ssize(verdict.swapped), "pair"));
 }
 
 void print_text(const CheckVerdict& verdict, const Schedule* schedule,

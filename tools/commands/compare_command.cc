@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
@@ -60,9 +61,8 @@ std::string periods_text(const std::vector<ComparedRow>& rows) {
     std::int32_t staleness = 0;
     for (const RankReport& rank : row.step->report.ranks)
       if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
-    text += fmt::format(
-        "{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
-        row.name, to_text(*row.step->report.period), staleness);
+    text += fmt::format("{} does not flush: {} per micro-batch once full, weights up to {} old\n",
+                        row.name, to_text(*row.step->report.period), counted(staleness, "update"));
   }
   return text;
 }

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
+#include "sim/ir/counted.h"
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
@@ -135,7 +138,7 @@ void print_op_lists(const TimelineDifference& difference) {
     std::string listed;
     for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
       listed += fmt::format(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
-    print_folded("{} op(s) only in {}:{}{}\n", ops->size(), name, listed,
+    print_folded("{} only in {}:{}{}\n", counted(std::ssize(*ops), "op"), name, listed,
                  ops->size() > kShownShifts ? " ..." : "");
   }
 }
@@ -144,7 +147,8 @@ void print_ops(const TimelineDifference& difference) {
   print_folded(
       "\n{} op(s) in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
       "all\n",
-      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 50)),
+      counted(std::ssize(difference.shifts), "op"),
+      to_text(compute_start_shift_quantile(difference, 50)),
       to_text(compute_start_shift_quantile(difference, 95)),
       to_text(compute_start_shift_quantile(difference, 100)));
   print_op_lists(difference);

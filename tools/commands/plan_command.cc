@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/ir/counted.h"
+#include "sim/model/schedule_refusal.h"
 #include "tools/command.h"
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
@@ -309,12 +311,11 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
     print_message(
         "bubblescope: interrupted after {} configuration(s); results were not saved (use --resume "
         "FILE)\n",
-        stopped.done);
+        counted(static_cast<std::int64_t>(stopped.done), "configuration"));
   else
-    print_message(
-        "bubblescope: interrupted; {} more configuration(s) are in {}; this continues from "
-        "there: {}\n",
-        stopped.done, journal, format_own_command_line("plan", arguments));
+    print_message("bubblescope: interrupted; {} now has {} more; this continues from there: {}\n",
+                  journal, counted(static_cast<std::int64_t>(stopped.done), "configuration"),
+                  format_own_command_line("plan", arguments));
 }
 
 int sweep_and_show(PlanOptions& options) {

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tools/commands/read_in_parallel.h"
 #include "tools/commands/trace_folders.h"
@@ -115,7 +116,7 @@ bool is_timer_log(const std::string& path) {
     if (advice.empty()) text += ": there is no file in it, nor a trace in folders below it";
     throw Error(text);
   }
-  text += fmt::format("; looked at {}: {}", traces::counted(std::ssize(names), "file"),
+  text += fmt::format("; looked at {}: {}", counted(std::ssize(names), "file"),
                       name_some(names));
   for (const std::string& reason : reasons) text += "; " + reason;
   if (advice.empty()) text += ". What is read: " + describe_formats();

@@ -5,8 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
@@ -98,7 +101,8 @@ std::string SeenNames::list() const {
   for (std::size_t at = 0; at < std::min(order.size(), kShown); ++at)
     text += fmt::format("{}{} ({} like it)", at == 0 ? "" : ", ", quote(order[at]->example),
                         order[at]->count);
-  if (order.size() > kShown) text += fmt::format(" and {} other(s)", order.size() - kShown);
+  if (order.size() > kShown)
+    text += fmt::format(" and {}", counted(std::ssize(order) - std::ptrdiff_t{kShown}, "other"));
   return text;
 }
 

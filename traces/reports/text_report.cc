@@ -287,7 +287,8 @@ std::string highest_peak(const StepRecord& record) {
     held += " (" + format_amount(highest->peak.chunks) + " chunks)";
   return fmt::format("highest peak: rank {} holds {} at {} ({})\n", highest - ranks.begin(), held,
                      to_string(record.program.instructions[*highest->peak.at].op),
-                     format_time(record.timeline.start[*highest->peak.at]));
+                     format_time(record.timeline.start[*highest->peak.at] -
+                                 find_step_bounds(record.timeline).start));
 }
 
 }  // namespace

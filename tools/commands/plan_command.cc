@@ -52,6 +52,15 @@ void add_searched(PlanOptions& options) {
         "configurations; '--schedules all,searched' includes them\n");
 }
 
+/// Leaves out schedules that the profile has in no shape: none of their memory and times count.
+void leave_to_profile(PlanOptions& options) {
+  std::erase_if(options.axes.schedules, [&](const std::string& name) {
+    if (refuse_profile(find_schedule(name), options.predict.shape.profile).empty()) return false;
+    options.not_in_profile.push_back(name);
+    return true;
+  });
+}
+
 /// Groups the refusals of each schedule. Shows the configuration that lacks the least memory, or
 /// else the first.
 std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& configurations,
@@ -188,7 +197,8 @@ void warn_of_unused_numbers(const std::vector<std::string>& unused) {
 int show_plans(traces::PlanTable table, const PlanOptions& options, const PredictInputs& inputs) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, inputs);
-  if (options.predict.model.given()) note_untried(table.plans, inputs, options.given);
+  if (options.predict.model.given() && table.configurations > 0)
+    note_untried(table.plans, inputs, options.given);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
   if (table.any_framework && status == 0 && options.format == OutputFormat::kText)
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
@@ -230,7 +240,7 @@ int plan_model(PlanOptions& options) {
         "for one plan, which takes ten times as long\n");
   }
   const std::vector<Configuration> configurations = planner.configurations();
-  if (configurations.empty())
+  if (configurations.empty() && !axes.schedules.empty())
     throw Error(
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
@@ -278,7 +288,8 @@ int plan_shapes(PlanOptions& options) {
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
   const std::vector<Configuration> configurations = combine(axes);
-  if (configurations.empty())
+  if (configurations.empty() && !axes.schedules.empty())
+  leave_to_profile(options);
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   const PredictInputs inputs = read_inputs(options.predict, {});
@@ -335,6 +346,7 @@ int run_plan(const Arguments& arguments) {
   warn_of_unused_shape(options->predict, options->axes.schedules);
   options->files = find_journals(std::move(options->files), options->words);
   if (has_interrupt_check()) return sweep_and_show(*options);
+  leave_to_profile(*options);
   const InterruptCatcher catcher;
   try {
     return sweep_and_show(*options);

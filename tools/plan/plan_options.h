@@ -22,6 +22,7 @@ struct PlanQuestion {
   ModelAxes model_axes;
   std::vector<std::string> given;  ///< of the flags that a plan may try in more ways
   std::string schedules = "all";
+  std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;
 

@@ -1,0 +1,75 @@
+// Answers for new users: which number is meant, what was not compared, and what to write instead.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/golden/reference_data.h"
+#include "tests/support/command.h"
+#include "tests/support/temporary_folder.h"
+
+namespace bubblescope::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kStep = "simulate 1f1b --pp 4 -m 8 ";
+const std::string kModel = " --pp 4 -m 8 --model llama3-8b --gpu h100 ";
+
+class StatedAnswers : public TemporaryFolder {
+ protected:
+  static std::string said(const std::string& arguments, int status) {
+    const CommandOutcome outcome = run_with_messages(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
+    return outcome.output;
+  }
+
+  static void expect_says(const std::string& arguments, int status, const std::string& says) {
+    const std::string text = said(arguments, status);
+    EXPECT_NE(text.find(says), std::string::npos) << arguments << "\n" << text;
+  }
+
+  static void expect_silent(const std::string& arguments, int status, const std::string& about) {
+    const std::string text = said(arguments, status);
+    EXPECT_EQ(text.find(about), std::string::npos) << arguments << "\n" << text;
+  }
+
+  std::string write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    std::ofstream(path(name)) << content;
+    return path(name);
+  }
+
+  std::string convert(const std::string& name, const std::string& schedule,
+                      const std::string& to = "pytorch-csv") const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    expect_says("convert " + schedule + " --to " + to + " -o " + path(name), 0, "wrote");
+    return path(name);
+  }
+};
+
+TEST_F(StatedAnswers, PlansNameWhatAProfileLacksOnceAndTestItBeforeMemory) {
+  const std::string plan = "plan --profile megatron --schedules ";
+  const std::string model = " --model llama3-70b --gpus 64 --global-batch-size 128";
+  const std::string none = said(plan + "zb-v,gems" + model, 1);
+  EXPECT_NE(none.find("2 schedules"), std::string::npos) << none;
+  EXPECT_NE(none.find("not tried: megatron has no such schedule (zb-v, gems)"), std::string::npos)
+      << none;
+  for (const char* misled : {"too much", "--profile changes nothing", "may be faster"})
+    EXPECT_EQ(none.find(misled), std::string::npos) << none;
+  expect_says(plan + "1f1b,zb-v --pp 4 -m 8", 0, "not tried: megatron has no such schedule");
+}
+
+TEST_F(StatedAnswers, ProfilesAreKnownWhereTheyAreBuilt) {
+  expect_says("simulate zb-v --pp 4 -m 8 --profile megatron", 1, "(known in pytorch)");
+  expect_says(
+      "simulate zb-v --pp 4 -m 8 --profile colossalai", 1,
+      "colossalai has this schedule in an order that is not implemented (known in pytorch)");
+}
+
+}  // namespace
+}  // namespace bubblescope::tests

@@ -71,5 +71,13 @@ TEST_F(StatedAnswers, ProfilesAreKnownWhereTheyAreBuilt) {
       "colossalai has this schedule in an order that is not implemented (known in pytorch)");
 }
 
+TEST_F(StatedAnswers, PlansNameTheirModelAndAdviseNothingThatIsGiven) {
+  const std::string plan = "plan --model llama3-70b --gpus 64 --global-batch-size 128 --tp 4 ";
+  const std::string text = said(plan, 0);
+  EXPECT_NE(text.find("llama3-70b on h100: "), std::string::npos) << text;
+  EXPECT_NE(text.find("--reserve-memory 5%"), std::string::npos) << text;
+  expect_silent(plan + "--reserve-memory 4%", 0, "(--reserve-memory");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -257,6 +257,8 @@ int plan_model(PlanOptions& options) {
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);
+    table.model = planner.model().name;
+    table.reserves_memory = options.reserves_memory;
     if (const KnownErrors* errors = find_nearest_errors(planner.model()).known) {
       table.errors = *errors;
       if (!table.plans.empty() && table.plans.front().no_errors.empty())
@@ -287,9 +289,9 @@ int plan_shapes(PlanOptions& options) {
   if (axes.ranks.empty()) axes.ranks = {4};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
+  leave_to_profile(options);
   const std::vector<Configuration> configurations = combine(axes);
   if (configurations.empty() && !axes.schedules.empty())
-  leave_to_profile(options);
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   const PredictInputs inputs = read_inputs(options.predict, {});
@@ -320,7 +322,7 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
   if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
   if (journal.empty())
     print_message(
-        "bubblescope: interrupted after {} configuration(s); results were not saved (use --resume "
+        "bubblescope: interrupted after {}; results were not saved (use --resume "
         "FILE)\n",
         counted(static_cast<std::int64_t>(stopped.done), "configuration"));
   else
@@ -344,9 +346,9 @@ int run_plan(const Arguments& arguments) {
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
   warn_of_unused_shape(options->predict, options->axes.schedules);
+  leave_to_profile(*options);
   options->files = find_journals(std::move(options->files), options->words);
   if (has_interrupt_check()) return sweep_and_show(*options);
-  leave_to_profile(*options);
   const InterruptCatcher catcher;
   try {
     return sweep_and_show(*options);

@@ -25,6 +25,7 @@ struct PlanQuestion {
   std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;
+  bool reserves_memory = false;  ///< --reserve-memory is given
 
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };

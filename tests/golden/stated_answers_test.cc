@@ -79,5 +79,29 @@ TEST_F(StatedAnswers, PlansNameTheirModelAndAdviseNothingThatIsGiven) {
   expect_silent(plan + "--reserve-memory 4%", 0, "(--reserve-memory");
 }
 
+// Percent is of a whole: 20 % of a factor would silently be 0.2, below every slowdown.
+TEST_F(StatedAnswers, ConditionsInPercentAreOnFractionsAlone) {
+  expect_says(kStep + "--fail-if 'makespan_ns>2%'", 2, "with percent; give nanoseconds");
+  expect_says("compare 1f1b,gpipe --pp 4 -m 8 --fail-if 'makespan_ns>2%'", 2,
+              "write vs_best>2% for what exceeds the best step, or give nanoseconds");
+  expect_says("compare 1f1b,gpipe --pp 4 -m 8 --fail-if 'peak_activations>2%'", 2, "give a number");
+  const std::string saved = path("step.json");
+  expect_says(kStep + "--save " + saved, 0, "wrote");
+  expect_says("diff " + saved + " " + saved + " --fail-if 'makespan_ns>2%'", 2,
+              "write makespan_ns_change>2% for its change");
+  expect_says(kStep + "--fail-if 'bubble_ratio>110%'", 2,
+              "never holds, because bubble_ratio is from 0 % to 100 %\n");
+  expect_says(kStep + "--fail-if 'bubble_ratio>20'", 2, "for 20 % write 0.2");
+}
+
+TEST_F(StatedAnswers, SlowdownIsAFactor) {
+  const char* const trace = "traces/straggler/timeline-ST.json.gz";
+  if (const std::string missing = missing_reference(trace); !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string analyze = "analyze " + reference_folder() + "/" + trace + " --fail-if ";
+  for (const char* percent : {"20", "120"})
+    expect_says(analyze + "'slowdown>" + percent + "%'", 2, "write slowdown>1.2");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -103,5 +103,38 @@ TEST_F(StatedAnswers, SlowdownIsAFactor) {
     expect_says(analyze + "'slowdown>" + percent + "%'", 2, "write slowdown>1.2");
 }
 
+/// The plain numbers of a report's step, with the key of what holds them in front.
+std::map<std::string, double> scalars_of(const Json& report) {
+  const std::map<std::string, std::string> prefixes{{"bubble", "bubble_"},
+                                                    {"noise", "noise_"},
+                                                    {"interval", "interval_"},
+                                                    {"time_to_first_token", "time_to_first_token_"},
+                                                    {"serving", ""}};
+  std::map<std::string, double> numbers;
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_number()) numbers[key] = value;
+    const auto prefix = prefixes.find(key);
+    if (prefix == prefixes.end() || !value.is_object()) continue;
+    for (const auto& [inner, number] : scalars_of(value)) numbers[prefix->second + inner] = number;
+  }
+  for (const char* shape : {"pp", "vpp", "microbatches", "noise_seeds"}) numbers.erase(shape);
+  // Old names of the extremes, which stand beside the new ones.
+  for (const char* old : {"noise_least_ns", "noise_most_ns"}) numbers.erase(old);
+  return numbers;
+}
+
+TEST_F(StatedAnswers, EveryNumberOfAStepCanBeInACondition) {
+  for (const std::string& step :
+       {"simulate 1f1b" + kModel, std::string("simulate 1f1b --pp 4 -m 8 --jitter 5%"),
+        std::string("simulate pipedream --pp 4 -m 8"),
+        "simulate forward-only --pp 2 -m 3 --arrivals " + write("arrivals", "0 1 2")}) {
+    const std::map<std::string, double> numbers = scalars_of(read_report(step));
+    ASSERT_GT(numbers.size(), 7U) << step;
+    for (const auto& [name, number] : numbers)
+      expect_says(step + " --fail-if '" + name + "!=" + (number == 0 ? "0.5" : "0") + "'", 1,
+                  "failed: " + name);
+  }
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

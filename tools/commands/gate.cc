@@ -228,6 +228,7 @@ Metrics collect_metrics(const BubbleReport& report) {
                   {"bubble_time_ns", static_cast<double>(bubble.time)},
                   {"peak_activations", peak.activations}};
   if (peak.bytes) metrics["peak_memory_bytes"] = static_cast<double>(*peak.bytes);
+  if (report.period) metrics["period_ns"] = static_cast<double>(*report.period);
   return metrics;
 }
 

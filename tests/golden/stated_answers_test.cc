@@ -136,5 +136,35 @@ TEST_F(StatedAnswers, EveryNumberOfAStepCanBeInACondition) {
   }
 }
 
+TEST_F(StatedAnswers, FilesHaveOneNameInAllFormats) {
+  const std::string one = convert("mine1.csv", "1f1b --pp 2 -m 4");
+  const std::string two = convert("d2/mine1.csv", "gpipe --pp 2 -m 4");
+  const Json compared = read_report("compare " + one + "," + two);
+  EXPECT_EQ(compared["reports"][0]["schedule"], one);
+  EXPECT_EQ(compared["reports"][1]["schedule"], two);
+  const Json checked = read_report("check " + one + " " + two);
+  EXPECT_EQ(checked[0]["schedule"], one);
+  EXPECT_EQ(checked[1]["schedule"], two);
+}
+
+TEST_F(StatedAnswers, ConditionsTakeEveryNameThatIsOfOneSchedule) {
+  const std::string one = convert("mine.csv", "1f1b --pp 2 -m 4");
+  const std::string two = convert("d2/other.csv", "gpipe --pp 2 -m 4");
+  const std::string three = convert("d2/mine.csv", "gpipe --pp 2 -m 4");
+  const std::string gate = " --fail-if '";
+  const std::string twisted = path("./d2/../mine.csv");
+  for (const std::string& name : {std::string("mine"), std::string("mine.csv"), one, twisted})
+    expect_says("compare " + one + "," + two + gate + name + ":makespan_ns>0'", 1,
+                one + ": failed: makespan_ns>0");
+  expect_says("compare " + one + "," + three + gate + "mine:makespan_ns>0'", 2, "may be each of ");
+  expect_says("compare " + one + "," + two + gate + "mime.csv:makespan_ns>0'", 2,
+              "none of the schedules that are compared");
+}
+
+TEST_F(StatedAnswers, ListsMayBeginWithStdin) {
+  const std::string file = convert("mine.csv", "1f1b --pp 2 -m 4");
+  expect_says("compare -,gpipe --pp 2 -m 4 < " + file, 0, "gpipe");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

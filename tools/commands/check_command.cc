@@ -299,7 +299,9 @@ struct CheckRun {
 int check_one(const std::string& name, const PredictInputs& inputs, const CheckRun& run,
               traces::JsonWriter& json) {
   const Loaded loaded = load(name, inputs);
-  const CheckVerdict verdict = check_schedule(loaded, inputs, run.suggests);
+  CheckVerdict verdict = check_schedule(loaded, inputs, run.suggests);
+  const bool has_path = is_schedule_file(name) && name != "-";
+  if (run.is_list && has_path) verdict.name = name;  // two files may have one name
   if (run.as_json)
     write_verdict(json, verdict, inputs.config().lower);
   else

@@ -25,6 +25,7 @@
 #include "tools/flags/field_names.h"
 #include "tools/flags/output_format.h"
 #include "tools/flags/shared_sizes.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
 #include "tools/inputs/assumed_defaults.h"
@@ -227,8 +228,8 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
 void expect_shape(const std::string& list, const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
   if (has_open_sizes(options) && !std::all_of(names.begin(), names.end(), is_schedule_file))
-    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
-                " --pp 4 -m 8'");
+    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " +
+                join(list_schedules(list), ",") + " --pp 4 -m 8'");
 }
 
 struct CompareOptions {

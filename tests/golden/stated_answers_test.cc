@@ -166,5 +166,9 @@ TEST_F(StatedAnswers, ListsMayBeginWithStdin) {
   expect_says("compare -,gpipe --pp 2 -m 4 < " + file, 0, "gpipe");
 }
 
+TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
+  expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

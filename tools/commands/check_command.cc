@@ -67,8 +67,8 @@ struct CheckVerdict {
 
   bool legal() const { return problems.empty(); }
   bool deadlocks_in_any() const {
-    return std::any_of(modes.begin(), modes.end(),
-                       [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
+    const auto blocks = [](const ModeVerdict& one) { return one.deadlock.has_value(); };
+    return std::any_of(modes.begin(), modes.end(), blocks);
   }
   /// Returns the mode to fix: the requested one, else the first that deadlocks, else rendezvous.
   P2pMode choose_mode_to_fix(P2pMode asked) const {
@@ -99,9 +99,8 @@ struct CheckVerdict {
     return all;
   }
   bool deadlocks_in(P2pMode mode) const {
-    return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
-      return verdict.mode == mode && verdict.deadlock;
-    });
+    const auto blocks = [&](const ModeVerdict& one) { return one.mode == mode && one.deadlock; };
+    return std::any_of(modes.begin(), modes.end(), blocks);
   }
 };
 
@@ -263,16 +262,16 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   print_folded("  activations held at the peak, rank by rank:{}\n", peaks);
   for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", to_string(problem));
   if (verdict.suggested_mode.empty()) return;
-  if (verdict.late_sends) {
-    print_folded("suggestion for {}: sends are posted too late\n{}\n", verdict.suggested_mode,
+  const std::string& mode = verdict.suggested_mode;
+  if (verdict.late_sends)
+    print_folded("suggestion for {}: sends are posted too late\n{}\n", mode,
                  to_string(*verdict.late_sends));
-  } else if (!verdict.suggestion) {
-    print_folded("no suggestion for {}: none of the tried receive positions helps\n",
-                 verdict.suggested_mode);
-  } else {
-    print_folded("suggestion for {}:\n{}\n", verdict.suggested_mode,
-                 to_string(*verdict.suggestion));
-  }
+  else if (verdict.suggestion)
+    print_folded("suggestion for {}:\n{}\n", mode, to_string(*verdict.suggestion));
+  else if (verdict.deadlocks_in_any())
+    print_folded("no suggestion for {}: none of the tried receive positions helps\n", mode);
+  else
+    print_folded("no suggestion: no mode deadlocks, and no tried receive position gains time\n");
 }
 
 /// The reasons for which a schedule fails the check.

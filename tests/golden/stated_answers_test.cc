@@ -166,6 +166,25 @@ TEST_F(StatedAnswers, ListsMayBeginWithStdin) {
   expect_says("compare -,gpipe --pp 2 -m 4 < " + file, 0, "gpipe");
 }
 
+TEST_F(StatedAnswers, DifferencesOfShapesComeFirst) {
+  const std::string one = path("one.json");
+  const std::string two = path("two.json");
+  expect_says(kStep + "--save " + one, 0, "wrote");
+  expect_says("simulate 1f1b --pp 2 -m 16 --save " + two, 0, "wrote");
+  const std::string differ = "A and B are steps of different shapes (m 8 and 16, pp 4 and 2)";
+  EXPECT_TRUE(said("diff " + one + " " + two, 0).starts_with(differ));
+  expect_says(
+      "diff " + one + " " + two + " --format json --fail-if 'makespan_ns>1s' 2>&1 >/dev/null", 2,
+      "");
+  expect_says("diff " + one + " " + two + " --fail-if 'makespan_ns<0.1'", 0,
+              "bubblescope: " + differ);
+  const std::string report = path("report.json");
+  expect_says("simulate 1f1b --pp 2 -m 16 --format json > " + report, 0, "");
+  EXPECT_TRUE(said("diff " + one + " " + report, 0).starts_with(differ));
+  expect_silent("diff " + one + " " + one, 0, "different shapes");
+  expect_says("diff " + path(".") + " " + one, 2, " --save FILE' makes");
+}
+
 TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }

@@ -67,6 +67,10 @@ Metrics load_report(const std::string& text, const std::string& path) {
 }
 
 Side load_side(const std::string& path) {
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable))
+    throw Error(path + " is a folder; 'bubblescope analyze " + path +
+                " --save FILE' makes of its traces a file that diff reads");
   const std::string text = traces::read_file(path);
   if (traces::is_timeline(text)) {
     traces::TimelineFile file = traces::parse_timeline(text, path);
@@ -114,6 +118,39 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
         static_cast<double>(compute_start_shift_quantile(difference, percent)) / step;
 }
 
+/// The numbers of a side's shape by the names that reports give them; empty where it states none.
+Metrics shape_numbers(const Side& side) {
+  if (side.step) {
+    const Shape& shape = side.step->schedule->shape;
+    return {{"pp", shape.ranks},
+            {"vpp", shape.chunks},
+            {"m", shape.microbatches},
+            {"slices", shape.slices}};
+  }
+  Metrics numbers;
+  for (const auto& [key, name] :
+       {std::pair("pp", "pp"), {"vpp", "vpp"}, {"microbatches", "m"}, {"slices", "slices"}})
+    if (const auto found = side.metrics.find(key); found != side.metrics.end())
+      numbers[name] = found->second;
+  return numbers;
+}
+
+/// Says in what the shapes of the two steps differ: changes between such steps are not only those
+/// of their schedules and costs. Empty where they do not differ, or are not known.
+std::string describe_shapes(const Side& a, const Side& b) {
+  const Metrics shape_b = shape_numbers(b);
+  std::vector<std::string> differences;
+  for (const auto& [name, number] : shape_numbers(a))
+    if (const auto other = shape_b.find(name); other != shape_b.end() && other->second != number)
+      differences.push_back(fmt::format("{} {} and {}", name, number, other->second));
+  if (differences.empty()) return {};
+  return fmt::format(
+      "A and B are steps of different shapes ({}): their times are of different work, and their "
+      "ops "
+      "of different stages or micro-batches",
+      fmt::join(differences, ", "));
+}
+
 /// A change in percent; none can be named of a number that was 0.
 std::string describe_change(double before, double after) {
   const double relative = change(before, after);
@@ -145,7 +182,7 @@ void print_op_lists(const TimelineDifference& difference) {
 
 void print_ops(const TimelineDifference& difference) {
   print_folded(
-      "\n{} op(s) in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
+      "\n{} in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
       "all\n",
       counted(std::ssize(difference.shifts), "op"),
       to_text(compute_start_shift_quantile(difference, 50)),
@@ -290,10 +327,13 @@ int run_diff(const Arguments& arguments) {
     add_op_metrics(*difference, metrics);
   }
   expect_known(gate, metrics);
+  const std::string shapes = describe_shapes(a, b);
+  if (!shapes.empty() && !gate.empty()) print_message("bubblescope: {}\n", shapes);
   write_sides(a, b, exports, format_command_line("diff", arguments));
   if (format == OutputFormat::kJson) {
     print_json(a, b, metrics, difference);
   } else {
+    if (!shapes.empty()) print_folded("{}\n\n", shapes);
     print_metrics(a.metrics, b.metrics);
     print_jobs(a, b);
     if (difference) print_ops(*difference);

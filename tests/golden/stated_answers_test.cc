@@ -185,6 +185,23 @@ TEST_F(StatedAnswers, DifferencesOfShapesComeFirst) {
   expect_says("diff " + path(".") + " " + one, 2, " --save FILE' makes");
 }
 
+TEST_F(StatedAnswers, IntervalsSayWhatNoPublishedRunHad) {
+  const std::string none = "none of them had the schedule gems";
+  EXPECT_NE(said("simulate gems" + kModel, 0).find("published runs"), std::string::npos);
+  const Json gems = read_report("simulate gems" + kModel);
+  EXPECT_EQ(gems["interval"]["no_run_had"], "the schedule gems");
+  EXPECT_FALSE(read_report("simulate 1f1b" + kModel)["interval"].contains("no_run_had"));
+  EXPECT_FALSE(
+      read_report("simulate interleaved --vpp 2" + kModel)["interval"].contains("no_run_had"));
+  const std::string plan = "plan --model llama3-8b --gpus 8 --tp 1 --pp 4 --global-batch-size 16 ";
+  const Json planned = read_report(plan + "--schedules gems");
+  EXPECT_EQ(planned["plans"][0]["interval"]["no_run_had"], "the schedule gems");
+  expect_says(plan + "--schedules gems", 0, none);
+  expect_silent(plan + "--schedules 1f1b", 0, "none of them had");
+  expect_says("compare 1f1b,gems,zb-h1" + kModel, 0,
+              "no published run had the schedules gems and zb-h1");
+}
+
 TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }

@@ -213,7 +213,10 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   }
   const StepInterval bounds = compute_interval(report.makespan, *errors.known);
   json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
-  json.member("from", errors.known->from()).end_object();
+  json.member("from", errors.known->from());
+  if (const std::string& none_had = placed.on.unpublished_schedule; !none_had.empty())
+    json.member("no_run_had", none_had);
+  json.end_object();
 }
 
 }  // namespace

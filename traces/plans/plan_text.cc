@@ -185,7 +185,8 @@ std::string write_errors(const PlanTable& table) {
   const StepInterval interval = compute_interval(table.plans[0].step, errors);
   std::string text = fmt::format(
       "Expect {} to {} for #1: {}.\n", format_plan_time(static_cast<double>(interval.low)),
-      format_plan_time(static_cast<double>(interval.high)), known_errors_text(errors));
+      format_plan_time(static_cast<double>(interval.high)),
+      known_errors_text(errors, find_unpublished(table.plans[0], errors)));
   const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;

@@ -206,5 +206,21 @@ TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }
 
+/// The straggler's trace, which holds 32 steps of two replicas, not all consecutive.
+TEST_F(StatedAnswers, JobsSayWhatTheyCount) {
+  const char* const trace = "traces/straggler/timeline-ST.json.gz";
+  if (const std::string missing = missing_reference(trace); !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string text = said("analyze " + reference_folder() + "/" + trace + " --try 1f1b", 0);
+  for (const char* part :
+       {"64 pipelines, one per step and replica, from first op to last: 1.903 s (replica 0 step "
+        "25)",
+        "steps:    32 of the 1026 steps from 23 to 1048, so that not all are consecutive",
+        "to the first of the next, in the mean of 4 consecutive pairs",
+        "period:   2.416 s from the start of a step to that of the next",
+        "(measured): without the first 5 steps", "ops take 5.8 % longer from then on"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

@@ -202,6 +202,21 @@ TEST_F(StatedAnswers, IntervalsSayWhatNoPublishedRunHad) {
               "no published run had the schedules gems and zb-h1");
 }
 
+TEST_F(StatedAnswers, QuotedTimesNeedUnits) {
+  const std::string costs = R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"backward":)";
+  const std::string bare = write("bare.json", costs + R"("2"}]})");
+  expect_says("simulate 1f1b --pp 1 -m 1 --costs " + bare, 2,
+              "/stages/0/backward: '2' has no unit");
+  const std::string unit = write("unit.json", costs + R"("2ms"}]})");
+  EXPECT_EQ(read_report("simulate 1f1b --pp 1 -m 1 --costs " + unit)["makespan_ns"], 3'000'000);
+}
+
+TEST_F(StatedAnswers, EmptyFilesAreCalledEmpty) {
+  const std::string empty = write("empty.json", "");
+  expect_says(kStep + "--costs " + empty, 2, empty + " is empty");
+  expect_says("diff " + empty + " " + empty, 2, empty + " is empty");
+}
+
 TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }

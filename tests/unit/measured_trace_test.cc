@@ -294,7 +294,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
       {"", "t.json is empty"},
       {"F0 F1", "is in no format that holds traces"},
       {"[{\"ph\":\"X\",", "t.json:1:"},
-      {"{\"traceEvents\":[{\"ph\":1e999}]}", "no valid json"},
+      {"{\"traceEvents\":[{\"ph\":1e999}]}", "not valid JSON"},
       {"[]", "there is no pipeline op"},
       {"{\"nodes\":[]}", "this json has no list of events"},
       {R"({"schema":"1.1.1-chakra.0.0.4","nodes":[{"id":2,"name":"aten::mm"}]})",

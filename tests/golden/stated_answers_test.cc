@@ -217,6 +217,14 @@ TEST_F(StatedAnswers, EmptyFilesAreCalledEmpty) {
   expect_says("diff " + empty + " " + empty, 2, empty + " is empty");
 }
 
+TEST_F(StatedAnswers, RecordingsAreForAnalyze) {
+  const std::string trace = path("trace.json");
+  expect_says(kStep + "--trace " + trace, 0, "wrote");
+  for (const char* command : {"simulate ", "check "})
+    expect_says(command + trace, 2,
+                "is a trace of a run, with times; 'bubblescope analyze' reads it");
+}
+
 TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }

@@ -229,6 +229,15 @@ TEST_F(StatedAnswers, NoModeToMendNeedsNoSuggestion) {
   expect_says("check 1f1b --pp 4 -m 8 --suggest", 0, "no suggestion: no mode deadlocks");
 }
 
+TEST_F(StatedAnswers, FailedOutputSaysWhy) {
+  expect_says(kStep + "> /dev/full", 3, "could not be written whole: No space left on device");
+  const std::string nowhere = path("nowhere/x.json");
+  for (const char* command :
+       {"simulate 1f1b --pp 2 -m 4 --save ", "convert 1f1b --pp 2 -m 4 --to native -o "})
+    expect_says(command + nowhere, 2,
+                "cannot create " + nowhere + ": No such file or directory; make its folder first");
+}
+
 /// The straggler's trace, which holds 32 steps of two replicas, not all consecutive.
 TEST_F(StatedAnswers, JobsSayWhatTheyCount) {
   const char* const trace = "traces/straggler/timeline-ST.json.gz";

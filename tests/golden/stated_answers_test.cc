@@ -202,6 +202,14 @@ TEST_F(StatedAnswers, IntervalsSayWhatNoPublishedRunHad) {
               "no published run had the schedules gems and zb-h1");
 }
 
+TEST_F(StatedAnswers, RecomputationOfFrameworksIsWithinTheBackward) {
+  const std::string recompute = kStep + "--recompute full ";
+  expect_says(recompute + "--profile megatron", 0, "recomputes within the backward");
+  expect_silent(recompute, 0, "within the backward");
+  // (m + p - 1) (F + R + B) = 11 * 4 ms.
+  EXPECT_EQ(read_report("simulate 1f1b --pp 4 -m 8 --b 3")["makespan_ns"], 44'000'000);
+}
+
 TEST_F(StatedAnswers, QuotedTimesNeedUnits) {
   const std::string costs = R"({"format":"bubblescope-costs/1","stages":[{"forward":1,"backward":)";
   const std::string bare = write("bare.json", costs + R"("2"}]})");

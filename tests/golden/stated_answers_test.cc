@@ -246,6 +246,24 @@ TEST_F(StatedAnswers, FailedOutputSaysWhy) {
                 "cannot create " + nowhere + ": No such file or directory; make its folder first");
 }
 
+TEST_F(StatedAnswers, SuggestedRulesAreAWholeFile) {
+  const std::string trace = write(
+      "rank0.json",
+      R"([{"ph":"X","name":"my fwd 0","ts":0,"dur":10,"pid":0,"tid":0},)"
+      R"({"ph":"X","name":"my bwd 0","ts":20,"dur":20,"pid":0,"tid":0},)"
+      R"({"ph":"X","name":"all2all kjt","ts":12,"dur":1,"pid":0,"tid":1},)"
+      R"({"ph":"X","name":"Optimizer.step#FusedAdamW.weight","ts":50,"dur":5,"pid":0,"tid":0}])");
+  const std::string text = said("analyze " + trace, 2);
+  const std::size_t begin = text.find(R"({"format":"bubblescope-rules/1")");
+  ASSERT_NE(begin, std::string::npos) << text;
+  const std::string rules = text.substr(begin, text.find("]}", begin) + 2 - begin);
+  EXPECT_EQ(rules.find("Optimizer"), std::string::npos) << rules;
+  EXPECT_EQ(rules.find("all"), std::string::npos) << rules;
+  EXPECT_EQ(
+      read_report("analyze " + trace + " --rules " + write("rules.json", rules))["microbatches"],
+      1);
+}
+
 /// The straggler's trace, which holds 32 steps of two replicas, not all consecutive.
 TEST_F(StatedAnswers, JobsSayWhatTheyCount) {
   const char* const trace = "traces/straggler/timeline-ST.json.gz";

@@ -317,7 +317,7 @@ std::string describe_source(const SeenNames& names) {
   return fmt::format(
       "no annotation is known as an op's: {}. To read those that name ops, `rules` "
       "can say so: {}",
-      kFollow, rules);
+      kFollow, as_rules_file(rules));
 }
 
 /// Adds the ops of a step, or of all.

@@ -246,6 +246,19 @@ TEST_F(StatedAnswers, FailedOutputSaysWhy) {
                 "cannot create " + nowhere + ": No such file or directory; make its folder first");
 }
 
+TEST_F(StatedAnswers, FoldersWithoutTracesHaveALinePerFileAndEachAdviceOnce) {
+  for (const char* name : {"a.json", "b.json", "c.json"})
+    write(name, R"({"traceEvents":[{"ph":"X","name":"foo","ts":1,"dur":2,"pid":0,"tid":0}]})");
+  const std::string text = said("analyze " + path("."), 2);
+  for (const char* name : {"a.json", "b.json", "c.json"})
+    EXPECT_NE(text.find("\n  " + std::string(name) + ": there is no pipeline op"),
+              std::string::npos)
+        << text;
+  const std::string advice = "name each op in its trace";
+  ASSERT_NE(text.find(advice), std::string::npos) << text;
+  EXPECT_EQ(text.find(advice), text.rfind(advice)) << text;
+}
+
 TEST_F(StatedAnswers, SuggestedRulesAreAWholeFile) {
   const std::string trace = write(
       "rank0.json",
@@ -278,6 +291,17 @@ TEST_F(StatedAnswers, JobsSayWhatTheyCount) {
         "period:   2.416 s from the start of a step to that of the next",
         "(measured): without the first 5 steps", "ops take 5.8 % longer from then on"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(StatedAnswers, MissingRanksExplainWhatAReplayMisses) {
+  const char* const trace = "traces/pytorch/1F1B/rank0.json.gz";
+  if (const std::string missing = missing_reference(trace); !missing.empty())
+    GTEST_SKIP() << missing;
+  const std::string text = said("analyze " + reference_folder() + "/" + trace, 0);
+  EXPECT_NE(text.find("it lacks the ops of the ranks without a trace"), std::string::npos) << text;
+  EXPECT_NE(text.find("kineto: 4 ranks, 8 micro-batches\n"), std::string::npos) << text;
+  const std::string folders = said("analyze " + reference_folder() + "/traces", 2);
+  EXPECT_LT(folders.find("traces/straggler"), folders.find("traces/kineto")) << folders;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "schedules/rank_order.h"
+#include "sim/ir/counted.h"
 
 namespace bubblescope::schedules {
 
@@ -33,8 +34,8 @@ std::vector<std::string> refuse_round_robin(const ScheduleRequest& request) {
     reasons.push_back("`replicas`: every stage needs at least 1 rank");
   const std::int32_t ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
   if (ranks != request.shape.ranks)
-    reasons.push_back("`replicas` uses " + std::to_string(ranks) +
-                      " rank(s); `pp` must be that, not " + std::to_string(request.shape.ranks));
+    reasons.push_back("`replicas` uses " + counted(ranks, "rank") + "; `pp` must be that, not " +
+                      std::to_string(request.shape.ranks));
   if (request.in_flight.value_or(1) < 1) reasons.push_back("`in_flight` must be at least 1");
   return reasons;
 }

@@ -10,14 +10,6 @@
 namespace bubblescope::schedules {
 namespace {
 
-std::vector<std::string> refuse_zb_v(const ScheduleRequest& request) {
-  if (request.profile == Profile::kColossalai)
-    return {
-        "colossalai's own heuristic is not implemented; use `profile` pytorch, which has fixed "
-        "phases"};
-  return {};
-}
-
 /// The phases are for at least n = 2p-1 micro-batches; if there are fewer, the cells of the missing
 /// ones are idle.
 RankOrder rank_cells(const Shape& shape, std::int32_t rank) {
@@ -83,8 +75,8 @@ const ScheduleRegistrar zb_v_registrar{[] {
       .summary = "a V of two chunks per rank: span rate 0 when F = I = W, with 1F1B's memory",
       .source = "Qi et al. 2024, in PyTorch's phases",
       .implied_chunks = 2,
-      .profiles = {Profile::kPytorch, Profile::kColossalai},
-      .refuse = refuse_zb_v,
+      .profiles = {Profile::kPytorch},
+      .other_orders = {Profile::kColossalai},  // chosen by a heuristic
       .build = build_zb_v,
       .claims = claim_zb_v,
   };

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include "exec/runtime/keep_memory.h"
 #include "sim/ir/error.h"
@@ -60,8 +62,10 @@ int dispatch(const Arguments& words) {
 
 /// A full disk behind stdout must not look like success.
 int flush_output(int status) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  print_error("the output could not be written whole");
+  const int failure = find_output_error();
+  if (failure == 0 && std::ferror(stdout) == 0) return status;
+  print_error("the output could not be written whole: " +
+              std::generic_category().message(failure == 0 ? EIO : failure));
   return 3;
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -15,6 +16,7 @@ namespace bubblescope::tools {
 namespace {
 
 thread_local PrintCapture* capture = nullptr;
+int output_error = 0;  // of the process, as stdout is
 
 bool is_colour_sign(char letter) { return (letter >= '0' && letter <= '9') || letter == ';'; }
 
@@ -88,8 +90,14 @@ void print_output_text(std::string_view text) {
   if (capture != nullptr) {
     capture->output += plain;
   } else {
-    std::fwrite(plain.data(), 1, plain.size(), stdout);
+    const bool is_written = std::fwrite(plain.data(), 1, plain.size(), stdout) == plain.size();
+    if (!is_written && output_error == 0) output_error = errno;
   }
+}
+
+int find_output_error() {
+  if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
+  return output_error;
 }
 
 void print_message_text(std::string_view text) { keep_or_print(escape_message(text)); }

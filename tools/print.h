@@ -39,6 +39,9 @@ void print_message_drawing(std::string_view text);
 /// Draws the progress of a long command on a terminal, including escapes.
 void draw_progress(std::string_view text);
 
+/// The errno of the first failure to write stdout; 0: none was seen yet.
+int find_output_error();
+
 template <class... Values>
 void print_output(fmt::format_string<Values...> format, Values&&... values) {
   print_output_text(fmt::format(format, std::forward<Values>(values)...));

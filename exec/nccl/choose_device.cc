@@ -39,7 +39,7 @@ std::int32_t choose_device(std::int32_t local_rank, std::int32_t devices, bool h
 std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::int32_t here) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].problem.empty()) continue;
-    if (all.size() == 1) return "the backend nccl cannot run here: " + all[rank].problem;
+    if (all.size() == 1) return "the backend nccl: " + all[rank].problem;
     const bool own = rank == static_cast<std::size_t>(here);
     return "the backend nccl: " + name_of(rank) + (own ? " (this one, on " : " (on ") +
            all[rank].host + ") cannot take part: " + all[rank].problem;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/runtime/wait_deadline.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -120,8 +121,8 @@ class RankAcceptor {
     for (std::size_t rank = 1; rank < accepted_.size(); ++rank)
       if (!accepted_[rank]) text += (text.empty() ? "rank " : ", ") + std::to_string(rank);
     if (refused_ > 0)
-      text += " (" + std::to_string(refused_) + " connection(s) rejected, the last because " +
-              reason_ + ")";
+      text +=
+          " (" + counted(refused_, "connection") + " rejected, the last because " + reason_ + ")";
     return text;
   }
 

@@ -1,6 +1,7 @@
 // Groups after edges by the op that waits.
 #include "sim/ir/after_edges.h"
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -32,10 +33,11 @@ void refuse_after_edges(const Schedule& schedule, const std::string& format) {
                 std::to_string(schedule.side_stages) + "; write it as native");
   if (schedule.after.empty()) return;
   const std::size_t others = schedule.after.size() - 1;
-  throw Error(format + " cannot express that an op waits for another beyond the data flow, and " +
-              schedule.name + " has '" + to_string(schedule.after.front()) + "'" +
-              (others == 0 ? "" : " and " + std::to_string(others) + " more such edge(s)") +
-              "; write it as native");
+  throw Error(
+      format + " cannot express that an op waits for another beyond the data flow, and " +
+      schedule.name + " has '" + to_string(schedule.after.front()) + "'" +
+      (others == 0 ? "" : " and " + counted(static_cast<std::int64_t>(others), "more such edge")) +
+      "; write it as native");
 }
 
 }  // namespace bubblescope::inline sim

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -70,7 +71,7 @@ void expect_in_range(std::span<const Nanos> durations) {
 
 void expect_in_range(Nanos step, std::int32_t ranks) {
   if (step > kMaxNanos / ranks)
-    refuse_time("the step's times on " + std::to_string(ranks) + " rank(s) together are");
+    refuse_time("the step's times on " + counted(ranks, "rank") + " together are");
 }
 
 }  // namespace bubblescope::inline sim

@@ -1,6 +1,7 @@
 // Creates ValidSchedules.
 #include "sim/ir/valid_schedule.h"
 
+#include "sim/ir/counted.h"
 #include "sim/ir/order_cycle.h"
 #include "sim/ir/validate.h"
 
@@ -38,9 +39,9 @@ ValidSchedule require_valid(Schedule schedule) {
   std::variant<ValidSchedule, InvalidSchedule> validated = validate_schedule(std::move(schedule));
   if (auto* valid = std::get_if<ValidSchedule>(&validated)) return std::move(*valid);
   const auto& invalid = std::get<InvalidSchedule>(validated);
-  throw Error(Fault::kProblem, invalid.schedule.name +
-                                   " is not legal: " + std::to_string(invalid.problems.size()) +
-                                   " problem(s), the first: " + to_string(invalid.problems[0]));
+  throw Error(Fault::kProblem, invalid.schedule.name + " is not legal: " +
+                                   counted(std::ssize(invalid.problems), "problem") +
+                                   ", the first: " + to_string(invalid.problems[0]));
 }
 
 }  // namespace bubblescope::inline sim

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
@@ -51,8 +52,8 @@ Problems validate_chunks(const Schedule& schedule) {
       std::to_string(min) + (min == max ? "" : " to " + std::to_string(max));
   return {{{},
            {},
-           "the shape says " + std::to_string(stated) +
-               " chunk(s) per rank, but the placement gives a rank " + possible,
+           "the shape says " + counted(stated, "chunk") +
+               " per rank, but the placement gives a rank " + possible,
            "correct one of them"}};
 }
 

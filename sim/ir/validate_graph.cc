@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
@@ -32,8 +33,8 @@ Problems validate_graph(const Schedule& schedule) {
   };
   const auto stages = static_cast<std::int32_t>(schedule.graph.inputs().size());
   if (stages != schedule.stages())
-    report("the stage graph has the inputs of " + std::to_string(stages) +
-               " stage(s), and the placement " + std::to_string(schedule.stages()),
+    report("the stage graph has the inputs of " + counted(stages, "stage") +
+               ", and the placement " + std::to_string(schedule.stages()),
            "name those of each");
   if (schedule.pipelines > 1 || !schedule.replicas_of_stage.empty())
     report("a stage graph needs one pipeline, and one rank per stage");

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
@@ -18,8 +19,8 @@ class CellChecks {
     if (schedule_.posted.size() != schedule_.order.size())
       return {{{},
                {},
-               "there are posted lists for " + std::to_string(schedule_.posted.size()) +
-                   " rank(s), the order is of " + std::to_string(schedule_.order.size()),
+               "there are posted lists for " + counted(std::ssize(schedule_.posted), "rank") +
+                   ", the order is of " + std::to_string(schedule_.order.size()),
                "give each rank its list, or none"}};
     for (std::int32_t rank = 0; rank < schedule_.shape.ranks; ++rank) check_rank(rank);
     return std::move(problems_);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
@@ -40,9 +41,9 @@ class ShapeChecks {
   void check_order(std::int32_t rows) {
     const Shape& shape = schedule_.shape;
     if (shape.ranks < 1 || shape.microbatches < 1 || shape.slices < 1 || rows != shape.ranks)
-      report("the shape has " + to_string(shape.ranks) + " rank(s) and " +
-                 to_string(shape.microbatches) + " micro-batch(es), the order has " +
-                 to_string(rows) + " row(s)",
+      report("the shape has " + counted(shape.ranks, "rank") + " and " +
+                 counted(shape.microbatches, "micro-batch") + ", the order has " +
+                 counted(rows, "row"),
              "they must agree and be at least 1");
     if (schedule_.fused_forwards < 1 ||
         std::int64_t{shape.microbatches} * shape.slices % std::max(schedule_.fused_forwards, 1) !=
@@ -55,19 +56,20 @@ class ShapeChecks {
   void check_placement() {
     const std::int32_t stages = schedule_.stages();
     if (stages == 0 || schedule_.pipelines < 1 || stages % std::max(schedule_.pipelines, 1) != 0)
-      report("the placement has " + to_string(stages) + " stage(s) for " +
-                 to_string(schedule_.pipelines) + " pipeline(s)",
+      report("the placement has " + counted(stages, "stage") + " for " +
+                 counted(schedule_.pipelines, "pipeline"),
              "each needs the same number, at least 1");
     const std::size_t policies = schedule_.recompute_of_stage.size();
     if (policies != 0 && policies != static_cast<std::size_t>(stages))
-      report("the recomputation names " + to_string(policies) + " stage(s) of " + to_string(stages),
+      report("the recomputation names " + counted(static_cast<std::int64_t>(policies), "stage") +
+                 " of " + to_string(stages),
              "name each, or none");
   }
 
   void check_side_stages() {
     const std::int32_t side = schedule_.side_stages;
     if (side < 0 || (side > 0 && side >= schedule_.stages()))
-      report("of " + to_string(schedule_.stages()) + " stage(s), " + to_string(side) +
+      report("of " + counted(schedule_.stages(), "stage") + ", " + to_string(side) +
                  " cannot be beside the chain",
              "leave at least one in it");
     if (side > 0 && (schedule_.pipelines > 1 || !schedule_.replicas_of_stage.empty()))
@@ -82,19 +84,19 @@ class ShapeChecks {
     const std::int64_t microbatches = schedule_.shape.microbatches;
     const std::int64_t rows = schedule_.stages_per_pipeline() * microbatches;
     if (rows > limit || rows * schedule_.shape.slices > limit)
-      report("the shape requires " + to_string(schedule_.stages()) + " stage(s) x " +
-                 to_string(microbatches) + " micro-batch(es) x " +
-                 to_string(schedule_.shape.slices) + " slice(s), but there are only " +
-                 to_string(schedule_.op_count()) + " ops",
+      report("the shape requires " + counted(schedule_.stages(), "stage") + " x " +
+                 counted(microbatches, "micro-batch") + " x " +
+                 counted(schedule_.shape.slices, "slice") + ", but the order has only " +
+                 counted(schedule_.op_count(), "op"),
              "correct one of them");
   }
 
   bool has_replica_counts() {
     const std::size_t counts = schedule_.replicas_of_stage.size();
     if (counts == 0 || counts == schedule_.rank_of_stage.size()) return true;
-    report(
-        "the replicas name " + to_string(counts) + " stage(s) of " + to_string(schedule_.stages()),
-        "name each, or none");
+    report("the replicas name " + counted(static_cast<std::int64_t>(counts), "stage") + " of " +
+               to_string(schedule_.stages()),
+           "name each, or none");
     return false;
   }
 
@@ -114,8 +116,8 @@ class ShapeChecks {
   void check_offload_targets(std::int32_t ranks) {
     const std::vector<std::int32_t>& targets = schedule_.offload_target_of_rank;
     if (!targets.empty() && targets.size() != static_cast<std::size_t>(ranks))
-      report("there are " + to_string(targets.size()) + " offload target(s) for " +
-                 to_string(ranks) + " rank(s)",
+      report("the list has " + counted(std::ssize(targets), "offload target") + " for " +
+                 counted(ranks, "rank"),
              "name one for each, or none");
     for (std::size_t rank = 0; rank < targets.size(); ++rank)
       if (targets[rank] < 0 || targets[rank] >= ranks)

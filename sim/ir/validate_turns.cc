@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 
 namespace bubblescope::inline sim {
@@ -29,7 +30,7 @@ Problems validate_turns(const Schedule& schedule) {
   if (schedule.replicas_of_stage.empty() || given != schedule.rank_of_stage.size())
     return {{{},
              {},
-             "the turns name " + std::to_string(given) + " stage(s) of " +
+             "the turns name " + counted(static_cast<std::int64_t>(given), "stage") + " of " +
                  std::to_string(schedule.stages()),
              "give the replicas of every stage, and their turns"}};
   Problems problems;

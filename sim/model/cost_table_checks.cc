@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -35,11 +36,11 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
   }
   if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
     return;
-  throw Error(
-      fmt::format("{}: {}: has {} entries, but {} has {} stages ({} rank(s) x {} "
-                  "chunk(s)); give one entry per stage",
-                  table.file, table.places.counted_by, given, name_of(schedule),
-                  schedule.stages_per_pipeline(), schedule.shape.ranks, schedule.shape.chunks));
+  throw Error(fmt::format("{}: {}: has {}, but {} has {} ({} x {}); give one entry per stage",
+                          table.file, table.places.counted_by, counted(given, "entry"),
+                          name_of(schedule), counted(schedule.stages_per_pipeline(), "stage"),
+                          counted(schedule.shape.ranks, "rank"),
+                          counted(schedule.shape.chunks, "chunk")));
 }
 
 std::vector<OpKindSet> kinds_of_stages(const CostTable& table, const Schedule& schedule) {

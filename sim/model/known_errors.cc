@@ -192,6 +192,12 @@ NearestErrors find_nearest_errors(const ModelOnDevices& on) {
   return {found == kErrors.end() ? nullptr : &*found, ""};
 }
 
+std::string find_unpublished_schedule(std::string_view schedule, std::int32_t ranks, bool experts) {
+  const bool is_published = schedule == "1f1b" || schedule == "interleaved" ||
+                            (schedule == "dualpipe" && experts);  // DeepSeek-V3's
+  return ranks == 1 || is_published ? "" : "the schedule " + std::string(schedule);
+}
+
 StepInterval compute_interval(Nanos step, const KnownErrors& errors) {
   return {scaled(step, errors.highest), scaled(step, errors.lowest)};
 }

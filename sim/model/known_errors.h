@@ -8,6 +8,7 @@
 // took between step / (1 + highest) and step / (1 + lowest).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,10 @@ struct NearestErrors {
   const KnownErrors* known = nullptr;  ///< null where `why_none` gives the reason
   std::string why_none;                ///< empty if they hold
 };
+
+/// "the schedule zb-v", where no published run of such a model had it; empty where one had, and on
+/// one rank, where the order of ops changes little.
+std::string find_unpublished_schedule(std::string_view schedule, std::int32_t ranks, bool experts);
 
 /// Finds the errors of the nearest class of runs, in about the time of estimating a layer.
 NearestErrors find_nearest_errors(const ModelOnDevices& on);

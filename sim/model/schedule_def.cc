@@ -11,12 +11,16 @@ namespace bubblescope::inline sim {
 
 namespace {
 
-std::string refuse_profile(const ScheduleDef& def, Profile profile) {
-  std::string others;
-  for (const Profile other : def.profiles)
-    others += (others.empty() ? "" : ", ") + to_string(other);
-  return to_string(profile) + " has no such schedule" +
-         (others.empty() ? "; leave `profile` out" : " (known in " + others + ")");
+bool contains(const std::vector<Profile>& profiles, Profile profile) {
+  return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+}
+
+/// The profiles under which a schedule is built, as the end of a refusal.
+std::string name_profiles(const ScheduleDef& def) {
+  std::string names;
+  for (const Profile profile : def.profiles)
+    names += (names.empty() ? "" : ", ") + to_string(profile);
+  return names.empty() ? "; leave `profile` out" : " (known in " + names + ")";
 }
 
 std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t chunks) {
@@ -63,10 +67,8 @@ std::vector<std::string> refuse_options(const ScheduleDef& def, const ScheduleRe
 
 std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequest& request) {
   std::vector<std::string> reasons = refuse_options(def, request);
-  if (request.profile != Profile::kNone &&
-      std::find(def.profiles.begin(), def.profiles.end(), resolve_profile(request.profile)) ==
-          def.profiles.end())
-    reasons.insert(reasons.begin(), refuse_profile(def, request.profile));
+  if (const std::string reason = refuse_profile(def, request.profile); !reason.empty())
+    reasons.insert(reasons.begin(), reason + name_profiles(def));
   return reasons;
 }
 
@@ -106,6 +108,13 @@ void expect_counts(const ScheduleDef& def, const StatedCounts& stated) {
   if (const auto reason = refuse_slices(def, stated.slices.value_or(def.implied_slices)))
     reasons.push_back(*reason);
   if (!reasons.empty()) throw_refusal(Fault::kUsage, def, Profile::kNone, reasons);
+}
+
+std::string refuse_profile(const ScheduleDef& def, Profile profile) {
+  if (profile == Profile::kNone || contains(def.profiles, resolve_profile(profile))) return {};
+  return to_string(profile) + (contains(def.other_orders, profile)
+                                   ? " has this schedule in an order that is not implemented"
+                                   : " has no such schedule");
 }
 
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request) {

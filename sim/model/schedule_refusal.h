@@ -31,6 +31,10 @@ void expect_counts(const ScheduleDef& def, const StatedCounts& stated);
 /// filled in.
 std::vector<std::string> refuse_schedule(const ScheduleDef& def, const ScheduleRequest& request);
 
+/// Why the schedule cannot be built under the profile in any shape: "megatron has no such
+/// schedule"; empty where it can, and without a profile.
+std::string refuse_profile(const ScheduleDef& def, Profile profile);
+
 /// Whether the schedule searches for an order under the request's caps. Others have none, or caps
 /// that are part of their name.
 bool searches_under_caps(const ScheduleDef& def, ScheduleRequest request);

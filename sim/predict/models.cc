@@ -12,6 +12,7 @@
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/balance_layers.h"
+#include "sim/model/known_errors.h"
 #include "sim/model/model_parts.h"
 #include "sim/model/model_step.h"
 #include "sim/model/stage_kinds.h"
@@ -187,6 +188,8 @@ ModelOnDevices adapt_to_step(ModelOnDevices on, const Schedule& schedule, const 
   on.counts_sends = config.lower.send_budget.has_value();
   on.counts_gathered = posts_kind(schedule, OpKind::kUnshard);
   if (posts_kind(schedule, OpKind::kReduceGrad)) on.parallel.whole_gradients = true;
+  on.unpublished_schedule =
+      find_unpublished_schedule(schedule.name, schedule.shape.ranks, on.model.experts.has_value());
   for (const ReplacedAssumption& replaced : on.replaced_assumptions)
     if (changes_step(replaced, on, schedule)) on.replaced.push_back(replaced.what);
   const std::vector<std::string> departures = find_departures(schedule, config);

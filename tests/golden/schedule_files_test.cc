@@ -34,8 +34,8 @@ TEST_F(ScheduleFiles, WithMoreChunksThanStagesAreRefused) {
   const std::string file = save("ch4.json", R"({"format":"bubblescope-schedule/1","name":"x",
     "shape":{"ranks":2,"chunks":4,"microbatches":2},"placement":[0,1],
     "order":["0F0 0F1 0B0 0B1","1F0 1B0 1F1 1B1"]})");
-  expect_says("check " + file + " --cap 1", 1, "the shape says 4 chunk(s) per rank");
-  expect_says("simulate " + file, 1, "the shape says 4 chunk(s) per rank");
+  expect_says("check " + file + " --cap 1", 1, "the shape says 4 chunks per rank");
+  expect_says("simulate " + file, 1, "the shape says 4 chunks per rank");
 }
 
 TEST_F(ScheduleFiles, ThatHangInEveryModeFail) {

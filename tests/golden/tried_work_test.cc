@@ -88,7 +88,7 @@ TEST_F(TriedWork, SplitOutputLayersAreTriedAmongThemselves) {
     EXPECT_EQ(report["tries"][0]["step_ns"], simulate(measured, flags));
     for (const Json& row : report["tries"])
       EXPECT_EQ(row["step_ns"], simulate(row["schedule"], flags)) << measured << ": " << row;
-    EXPECT_NE(report["try_notes"].dump().find("zb-v: has the output layer on one rank"),
+    EXPECT_NE(report["try_notes"].dump().find("zb-v: the output layer is on one rank"),
               std::string::npos)
         << report["try_notes"];
   }
@@ -102,7 +102,7 @@ TEST_F(TriedWork, ShardsAreSplitOnlyIfAsked) {
   const Json report = read_report(analyze, 1);
   EXPECT_EQ(report["tries"][1]["step_ns"], report["makespan_ns"]) << report["tries"];
   EXPECT_EQ(report["tries"][2]["problem"],
-            "splits the backward of the output layer's shards, which the trace shows whole; "
+            "the backward of the output layer's shards is split, which the trace shows whole; "
             "--split-b 0.5 would halve it");
   EXPECT_TRUE(read_report(analyze + " --split-b 0.5")["tries"][2].contains("step_ns"));
 }

@@ -310,7 +310,7 @@ TEST_F(TruthfulAnswers, ChecksReportAllSchedules) {
   std::ofstream(path("dup.csv")) << "0F0,0F0,0B0\n";
   const std::string all = path("ok.csv") + " " + path("bad.csv") + " " + path("dup.csv");
   expect_says("check " + all, 2, "bad.csv:1:2");
-  expect_says("check " + all, 2, "dup: not legal");
+  expect_says("check " + all, 2, "dup.csv: not legal");
   const CommandOutcome json = run_command("check " + all + " --format json");
   EXPECT_EQ(json.status, 2);
   const Json list = Json::parse(json.output);

@@ -178,7 +178,7 @@ class Empty(unittest.TestCase):
     def test_a_check_says_what_is_over_its_cap(self):
         found = bs.schedule("1f1b", pp=4, m=8).check(cap=1)
         self.assertFalse(found)
-        self.assertIn("legal, cannot deadlock, over its cap on 3 rank(s): rank 0 holds", repr(found))
+        self.assertIn("legal, cannot deadlock, over its cap on 3 ranks: rank 0 holds", repr(found))
         self.assertNotIn("over", repr(bs.schedule("1f1b", pp=4, m=8).check(cap=4)))
 
 

@@ -219,7 +219,7 @@ TEST(SideStages, HaveNoMessagesWithTheChain) {
   EXPECT_TRUE(traces::read_native_schedule(text, "f.json") == schedule);
   schedule.side_stages = 4;
   EXPECT_EQ(problems_of(schedule),
-            "of 4 stage(s), 4 cannot be beside the chain; leave at least one in it");
+            "of 4 stages, 4 cannot be beside the chain; leave at least one in it");
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST(ChromeActivities, BetweenOpsThatCountAsIdleAreAFault) {
   };
   const std::vector<std::string> faults = read(with("fused 3", 0)).remarks.faults;
   ASSERT_EQ(faults.size(), 1u);
-  EXPECT_NE(faults[0].find("2 slice(s) between the ops, on their threads, take 16.7 % of"),
+  EXPECT_NE(faults[0].find("2 slices between the ops, on their threads, for 16.7 % of"),
             std::string::npos)
       << faults[0];
   EXPECT_NE(faults[0].find("'fused 3' (2)"), std::string::npos) << faults[0];
@@ -211,12 +211,12 @@ TEST(ChromeActivities, BesideTheOpsOfOtherRanksAreAFault) {
     return read(events).remarks.faults;
   };
   EXPECT_TRUE(mentions(faults_with(42, 15, false, -1),
-                       "2 slice(s) between the ops, on their "
-                       "threads, take 12.5 % of"));
-  EXPECT_TRUE(mentions(faults_with(1, 6, false, -1), "take 5.0 % of"));
+                       "2 slices between the ops, on their "
+                       "threads, for 12.5 % of"));
+  EXPECT_TRUE(mentions(faults_with(1, 6, false, -1), "for 5.0 % of"));
   EXPECT_TRUE(faults_with(42, 15, true, -1).empty());
   EXPECT_TRUE(faults_with(42, 30, false, -1).empty());  // it ends 12 us after the step
-  EXPECT_TRUE(mentions(faults_with(42, 15, true, 0), "take 12.5 % of"));
+  EXPECT_TRUE(mentions(faults_with(42, 15, true, 0), "for 12.5 % of"));
 }
 
 // 2 us of a slice with 8 us lie in a step whose other ops show that its name is no outer work.
@@ -224,8 +224,8 @@ TEST(ChromeActivities, BetweenOpsCountWhereTheStepRuns) {
   Events events = run_steps(1);
   events.slice("fused", 0, 0, 1012, 10).slice("fused", 1, 0, 1058, 8);
   EXPECT_TRUE(mentions(read(events).remarks.faults,
-                       "2 slice(s) between the ops, on their threads, "
-                       "take 10.0 % of"));  // 12 us of 120 us
+                       "2 slices between the ops, on their threads, "
+                       "for 10.0 % of"));  // 12 us of 120 us
 }
 
 TEST(ChromeActivities, WithAMicrobatchOnOtherThreadsAreAReservation) {
@@ -237,7 +237,7 @@ TEST(ChromeActivities, WithAMicrobatchOnOtherThreadsAreAReservation) {
     return steps.remarks.doubts;
   };
   const std::string part =
-      "2 slice(s) that state a micro-batch run on other threads while their rank runs no op, for "
+      "2 slices with a micro-batch on other threads while the rank runs no op, for "
       "12.5 % of the pipeline's time";
   EXPECT_TRUE(mentions(doubts_with(R"("mb_id":0)"), part));
   EXPECT_FALSE(mentions(doubts_with(""), part));
@@ -259,7 +259,7 @@ TEST(ChromeActivities, BetweenOpsAreAFaultWhateverTheClocksOfFiles) {
     traces::append(trace, traces::parse_trace({text(rank) + ".json", list}));
   }
   const std::vector<std::string> faults = traces::assemble_steps(std::move(trace)).remarks.faults;
-  EXPECT_TRUE(mentions(faults, "2 slice(s) between the ops, on their threads, take 16.7 % of"));
+  EXPECT_TRUE(mentions(faults, "2 slices between the ops, on their threads, for 16.7 % of"));
 }
 
 TEST(ChromeActivities, BetweenOpsOfThreadsNamedAfterRanksAreAFault) {

@@ -72,7 +72,7 @@ TEST(Contradictions, NumbersFollowTheTimeOnEveryThread) {
   EXPECT_EQ(Profile().add(Activity::kCall, 0, 5, 7).add(Activity::kCall, 10, 5, 8).find(), "");
   EXPECT_EQ(Profile().add(Activity::kCall, 0, 5, 8).add(Activity::kCall, 10, 5, 7, 1).find(), "");
   EXPECT_TRUE(has(Profile().add(Activity::kCall, 0, 5, 8).add(Activity::kCall, 10, 5, 7).find(),
-                  "not in the order"));
+                  "out of the order"));
 }
 
 TEST(Contradictions, CallsLieWithinEachOtherOrApart) {
@@ -91,10 +91,11 @@ TEST(Contradictions, FlowsLeadFromACallToItsGradientFunction) {
   EXPECT_EQ(
       with_flow().add(Activity::kAutograd, 20, 10).add(Activity::kGradientEnd, 21, 0, 1).find(),
       "");
-  EXPECT_TRUE(has(with_flow().add(Activity::kGradientEnd, 21, 0, 1).find(), "lie in no call"));
+  EXPECT_TRUE(has(with_flow().add(Activity::kGradientEnd, 21, 0, 1).find(),
+                  "in no call or gradient function"));
   EXPECT_TRUE(
       has(with_flow().add(Activity::kAutograd, 20, 10).add(Activity::kGradientEnd, 21, 0, 2).find(),
-          "2 flow(s)"));
+          "2 flows"));
 }
 
 TEST(Contradictions, GradientFunctionsLieInOps) {
@@ -132,7 +133,8 @@ TEST(Contradictions, ALaunchedKernelStartsOnAFreeDevice) {
 }
 
 TEST(Contradictions, LaunchesAndKernelsBelongTogether) {
-  EXPECT_TRUE(has(with_kernels(4000, 1000).add(Activity::kLaunch, 230, 5, 9).find(), "no kernel"));
+  EXPECT_TRUE(
+      has(with_kernels(4000, 1000).add(Activity::kLaunch, 230, 5, 9).find(), "without a kernel"));
   EXPECT_EQ(with_kernels(4000, 1000).add(Activity::kCopyCall, 230, 5, 9).find(), "");
 }
 

@@ -169,7 +169,7 @@ TEST(Copies, AreValidated) {
   schedule.offload_target_of_rank.clear();
   EXPECT_NE(to_string(validate(schedule)[0]).find("no offload target"), std::string::npos);
   EXPECT_EQ(error_of([&] { lower(schedule); }),
-            "text is not legal: 2 problem(s), the first: 0EVICT0 has no offload target; name the "
+            "text is not legal: 2 problems, the first: 0EVICT0 has no offload target; name the "
             "rank (or host) that stores what each rank evicts");
 }
 

@@ -212,7 +212,7 @@ TEST(CostFile, GivesCopiesTheBytesThatAreKeptOverTheBandwidth) {
 TEST(CostFile, MustCoverTheSchedule) {
   const CostTable one = with(R"("stages":[{"forward":1}])");
   EXPECT_EQ(error_of([&] { make_cost_model(one, split()); }),
-            "f.json: /stages: has 1 entries, but split has 2 stages (2 rank(s) x 1 chunk(s)); give "
+            "f.json: /stages: has 1 entry, but split has 2 stages (2 ranks x 1 chunk); give "
             "one entry per stage");
   const CostTable no_split = with(R"("stages":[{"forward":1,"backward":2},{"forward":1}])");
   EXPECT_EQ(

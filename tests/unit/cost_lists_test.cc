@@ -218,7 +218,7 @@ TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
 // Values in the root have no /stages to look into.
 TEST(CostLists, InTheRootAreRefusedWithTheirPlaces) {
   EXPECT_EQ(error_of([] { make_cost_model(with(R"("forward":[1,2,3])"), two_by_two()); }),
-            "f.json: /forward: has 3 entries, but two has 2 stages (2 rank(s) x 1 chunk(s)); give "
+            "f.json: /forward: has 3 entries, but two has 2 stages (2 ranks x 1 chunk); give "
             "one entry per stage");
   EXPECT_EQ(error_of([] { make_cost_model(with(R"("forward":[1,2])"), two_by_two()); }),
             "f.json: lacks 'backward'; add it, or 'input_grad' and 'weight_grad'");

@@ -197,7 +197,7 @@ TEST(CountedSteps, OfUnequalNumberInFilesWithoutACommonClockAreAReservation) {
   const std::vector<std::string> doubts = read_files(slices, 1'000'000).remarks.doubts;
   ASSERT_FALSE(doubts.empty());
   EXPECT_TRUE(doubts[0].starts_with(
-      "rank1.json has 2 step(s) and rank0.json has 3, and nothing states which of them are the "
+      "rank1.json has 2 steps and rank0.json has 3, and nothing states which of them are the "
       "same"))
       << doubts[0];
   for (const std::string& doubt : read_files(make_steps(3), 1'000'000).remarks.doubts)

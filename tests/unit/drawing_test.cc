@@ -236,5 +236,18 @@ TEST(DrawGrid, ListsTwentyProblemsAndCountsTheRest) {
   EXPECT_NE(grid.find("further problems\n"), std::string::npos) << grid;
 }
 
+/// Measured steps begin some time after their clock, and people read times from the first op.
+TEST(Drawing, AndReportsCountTimesFromTheFirstStart) {
+  const RecordedStep simulated = record_step("1f1b", {.ranks = 2, .microbatches = 3});
+  RecordedStep measured = simulated;
+  constexpr Nanos kLate = 1'930'000;
+  for (Nanos& time : measured.timeline.start) time += kLate;
+  for (Nanos& time : measured.timeline.end) time += kLate;
+  EXPECT_EQ(traces::write_text_report(measured.record()),
+            traces::write_text_report(simulated.record()));
+  for (const char* format : {"svg", "dot"})
+    EXPECT_EQ(write_as(format, measured), write_as(format, simulated)) << format;
+}
+
 }  // namespace
 }  // namespace bubblescope::tests

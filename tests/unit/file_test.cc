@@ -224,6 +224,8 @@ TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
     EXPECT_TRUE(read(found->write(schedule)) == schedule) << format;
   }
   EXPECT_EQ(failure_of([&] { read("{\"traceEvents\":[]}"); }).second,
+            path("s.gz") + " is a trace of a run, with times; 'bubblescope analyze' reads it");
+  EXPECT_EQ(failure_of([&] { read("{}"); }).second,
             path("s.gz") + ": must be an object with \"format\":\"bubblescope-schedule/1\"");
   EXPECT_EQ(
       failure_of([&] { read("F0\n"); }).second,

@@ -221,7 +221,7 @@ TEST(MeasuredProfile, CallsThatReachOverAnOpAreDoubted) {
   profile.call("aten::mm", 0, 20);
   const traces::ObservedTrace trace = profile.read();
   ASSERT_EQ(trace.remarks.doubts.size(), 1u);
-  EXPECT_NE(trace.remarks.doubts[0].find("1 op(s) or call(s) begin within a call"),
+  EXPECT_NE(trace.remarks.doubts[0].find("ops or calls (1) begin within a call"),
             std::string::npos);
 }
 
@@ -280,13 +280,17 @@ TEST(MeasuredProfile, ARuleSaysTheKindOnlyWhereTheNameDoes) {
   RankProfile letters(0);
   letters.annotation("B3", 10, 10).call("aten::mm", 11, 1);
   const std::string known = refusal_of(letters);
-  EXPECT_NE(known.find(R"x(can say what they mean: {"match":"B(\\d+)","kind":"B")x"), known.npos)
+  EXPECT_NE(
+      known.find(
+          R"x(can say what they mean: {"format":"bubblescope-rules/1","rules":[{"match":"B(\\d+)","kind":"B")x"),
+      known.npos)
       << known;
   RankProfile words(0);
   words.annotation("retour 3", 10, 10).call("aten::mm", 11, 1);
   const std::string unknown = refusal_of(words);
   EXPECT_NE(
-      unknown.find(R"x(with F, B, I, W or R for their kind: {"match":"retour (\\d+)","kind":"?")x"),
+      unknown.find(
+          R"x(with F, B, I, W or R for their kind: {"format":"bubblescope-rules/1","rules":[{"match":"retour (\\d+)","kind":"?")x"),
       unknown.npos)
       << unknown;
 }

@@ -72,7 +72,7 @@ TEST(MeasuredTrace, LeavesCutOffStepsOut) {
   std::vector<std::string> notes;
   EXPECT_EQ(read(events.list(), &notes).size(), 1u);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_NE(notes[0].find("1 step(s) left out"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("1 step left out"), std::string::npos) << notes[0];
 }
 
 TEST(MeasuredTrace, CutsOpsThatOverlapByTheClock) {
@@ -96,7 +96,7 @@ TEST(MeasuredTrace, TellsSlicesWithoutAnEnd) {
   std::vector<std::string> notes;
   ASSERT_EQ(read(events.list(), &notes).size(), 1u);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0].find("1 slice(s) have a duration below zero"), 0u) << notes[0];
+  EXPECT_EQ(notes[0].find("1 slice with a duration below zero"), 0u) << notes[0];
 }
 
 TEST(MeasuredTrace, ShowsTheFirstTensorParallelRank) {
@@ -242,7 +242,7 @@ TEST(MeasuredTrace, SaysWhereNoShiftOfClocksHelps) {
   // The cause may be a clock or waiting within the annotation. Both are reported, and the waiting
   // is removed.
   ASSERT_EQ(read.remarks.notes.size(), 2u);
-  EXPECT_NE(read.remarks.notes[1].find("1 op(s) begin where their input ends, up to 80 us"),
+  EXPECT_NE(read.remarks.notes[1].find("1 op taken to begin where the input ends, up to 80 us"),
             std::string::npos)
       << read.remarks.notes[1];
   EXPECT_NE(read.remarks.notes[0].find("an op of rank 1 begins 80 us before its input ends on rank "
@@ -294,7 +294,7 @@ TEST(MeasuredTrace, RefusesWhatIsNoTrace) {
       {"", "t.json is empty"},
       {"F0 F1", "is in no format that holds traces"},
       {"[{\"ph\":\"X\",", "t.json:1:"},
-      {"{\"traceEvents\":[{\"ph\":1e999}]}", "no valid json"},
+      {"{\"traceEvents\":[{\"ph\":1e999}]}", "not valid JSON"},
       {"[]", "there is no pipeline op"},
       {"{\"nodes\":[]}", "this json has no list of events"},
       {R"({"schema":"1.1.1-chakra.0.0.4","nodes":[{"id":2,"name":"aten::mm"}]})",

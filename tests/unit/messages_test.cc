@@ -148,7 +148,7 @@ TEST(Messages, WaitingForAMessageInTransitIsCommunication) {
 TEST(Messages, AMessagePostedAtOneEndIsRefused) {
   const Schedule schedule = traces::parse_schedule_text("0F0 0SEND_F0 | 1F0");
   EXPECT_EQ(error_of([&] { lower(schedule, {.mode = P2pMode::kFifo}); }),
-            "text is not legal: 1 problem(s), the first: 1RECV_F0 is missing; add it before 1F0");
+            "text is not legal: 1 problem, the first: 1RECV_F0 is missing; add it before 1F0");
 }
 
 TEST(SuggestReceives, RemovesTheSmallestDeadlock) {

@@ -121,7 +121,7 @@ TEST(SeenNames, AreListedByFrequencyWithARuleThatFits) {
   const std::string text = names.describe();
   EXPECT_LT(text.find("'recv_forward' (50 like it)"), text.find("(8 like it)")) << text;
   EXPECT_TRUE(text.ends_with(
-      R"x({"match":"chunk(\\d+) forward mb (\\d+)","kind":"F","chunk":"$1","microbatch":"$2"})x"))
+      R"x({"match":"chunk(\\d+) forward mb (\\d+)","kind":"F","chunk":"$1","microbatch":"$2"}]})x"))
       << text;
 }
 
@@ -159,8 +159,8 @@ TEST(SeenNames, SuggestARuleForEveryKind) {
   for (const char* const name : {"B_3,0", "F_0,0", "B_2,1"}) names.add(name);
   EXPECT_TRUE(names.describe().ends_with(
       R"x(can say what they mean; replace $? with the group that is the micro-batch ($1, $2, ...): )x"
-      R"x({"match":"F_(\\d+),(\\d+)","kind":"F","microbatch":"$?"}, )x"
-      R"x({"match":"B_(\\d+),(\\d+)","kind":"B","microbatch":"$?"})x"))
+      R"x({"format":"bubblescope-rules/1","rules":[{"match":"F_(\\d+),(\\d+)","kind":"F","microbatch":"$?"}, )x"
+      R"x({"match":"B_(\\d+),(\\d+)","kind":"B","microbatch":"$?"}]})x"))
       << names.describe();
 }
 
@@ -194,6 +194,17 @@ TEST(SeenNames, SuggestNoRuleForFunctions) {
             R"x({"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"})x");
 }
 
+TEST(SeenNames, SuggestNoRuleForUpdatesAndCollectives) {
+  traces::SeenNames names;
+  for (const char* const name :
+       {"Optimizer.step#FusedAdam.step", "weight_update 3", "all2all kjt 2", "fwd_all_gather 1"})
+    names.add(name);
+  EXPECT_EQ(names.suggest_op_rules(), "");
+  EXPECT_TRUE(
+      names.describe().ends_with("none of its names is that of an op, so `rules` cannot read them"))
+      << names.describe();
+}
+
 // Numbers of versions and dtypes count nothing; those of indices with dots do.
 TEST(SeenNames, SuggestNoNumberOfAVersion) {
   const struct {
@@ -207,6 +218,7 @@ TEST(SeenNames, SuggestNoNumberOfAVersion) {
       {"my fwd3.1", R"x("match":"my fwd(\\d+)\\.(\\d+)","kind":"F","microbatch":"$1"})x"},
       {"F3.1.0.2",
        R"x("match":"F(\\d+)\\.(\\d+)\\.(\\d+)\\.(\\d+)","kind":"F","microbatch":"$?"})x"},
+      {"all2all bwd 5", R"x("match":"all2all bwd (\\d+)","kind":"B","microbatch":"$1"})x"},
       {"pipeline/forward/mb_3",
        R"x("match":"pipeline/forward/mb_(\\d+)","kind":"F","microbatch":"$1"})x"},
   };

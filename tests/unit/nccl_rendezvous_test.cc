@@ -119,7 +119,7 @@ TEST(NcclRendezvous, NamesMissingRanksAndCountsUnknownCallers) {
     EXPECT_EQ(error.fault(), Fault::kMachine);
     EXPECT_EQ(
         text.find("of 3 processes, these did not connect to rank 0 within `timeout`: rank 1, 2 "
-                  "(2 connection(s) rejected"),
+                  "(2 connections rejected"),
         0u)
         << text;
   }

@@ -287,7 +287,7 @@ TEST(NcclTraining, ReleasesEverythingAndReportsItsDevices) {
     return trained.device.substr(0, trained.device.rfind(' ', trained.device.rfind(' ') - 1));
   });
   EXPECT_EQ(ends[0].said,
-            "Fake GPU, 132 multiprocessors, CUDA driver 13.0; 2 rank(s), one process and device "
+            "Fake GPU, 132 multiprocessors, CUDA driver 13.0; 2 ranks, one process and device "
             "each; NCCL 2.28.9; clocks within");
   EXPECT_EQ(ends[1].said, ends[0].said);
 }

@@ -253,7 +253,7 @@ TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   if (file.empty()) GTEST_SKIP() << "there is no libsqlite3";
   const std::string said = objection({file});
   EXPECT_NE(said.find("(96 like it)"), std::string::npos) << said;
-  const std::size_t rule = said.find("{\"match\"");
+  const std::size_t rule = said.find("{\"format\"");
   ASSERT_NE(rule, std::string::npos) << said;
   // The suggested rules work as they are.
   const auto rule_of = [](const std::string& word, const std::string& kind) {
@@ -262,7 +262,7 @@ TEST_F(NsysFrameworks, RefusalsListNamesAndARuleThatFits) {
   };
   const std::string forward = rule_of("fwd", "F");
   const std::string backward = rule_of("bwd", "B");
-  EXPECT_TRUE(said.ends_with(forward + ", " + backward)) << said;
+  EXPECT_TRUE(said.ends_with(forward + ", " + backward + "]}")) << said;
   const traces::NameRules rules = traces::NameRules::parse(
       R"({"format":"bubblescope-rules/1","rules":[)" + forward + "," + backward + "]}", "rules");
   expect_truth(traces::assemble_steps(traces::read_trace(file, &rules)).steps, step, 3);

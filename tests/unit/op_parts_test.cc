@@ -196,10 +196,10 @@ TEST(OpParts, ThatMakeNoSenseAreRefused) {
   EXPECT_EQ(refusal_of(parts(R"({"name":"a,b","time":1})")),
             "f.json: /forward/parts/0/name: must have 1 to 40 letters, digits, '_' or '-'");
   EXPECT_EQ(refusal_of(R"({"layers":3,"parts":[{"name":"a","time":[1,2]}]})"),
-            "f.json: /forward/parts/0/time: has 2 entries for 3 layer(s); give one per layer, or "
+            "f.json: /forward/parts/0/time: has 2 entries for 3 layers; give one per layer, or "
             "one time for all");
   EXPECT_EQ(refusal_of(R"({"layers":4096,"parts":[{"name":"a","time":1},{"name":"b","time":1}]})"),
-            "f.json: /forward: has more than 4096 parts over its 4096 layer(s); fold layers into "
+            "f.json: /forward: has more than 4096 parts over its 4096 layers; fold layers into "
             "one, with the times of all");
   EXPECT_EQ(refusal_of(parts(R"({"name":"a","time":"900000s"},{"name":"b","time":"200000s"})")),
             "f.json: /forward: has parts that take longer than 11 days together; correct their "

@@ -74,7 +74,7 @@ TEST(OtelSpans, DamagedOnesAreRefused) {
       [&] {
         traces::parse_trace({"spans", sound.substr(0, sound.size() - 9)});
       },
-      "spans:1:353: no valid json: syntax error while parsing object - unexpected end of "
+      "spans:1:353: not valid JSON: syntax error while parsing object - unexpected end of "
       "input"));
   EXPECT_EQ(error_of([&] {
               traces::parse_trace({"spans", rank(0, span(kForward, 2, 1, 0))});

@@ -46,8 +46,10 @@ TEST(ParseJson, GivesTheValuesOfTheFullParser) {
 }
 
 TEST(ParseJson, RefusesWhatTheFullParserRefuses) {
-  for (const char* text : {"", "[1,]", "{\"a\":1,\"a\":2}", "[1e400]", "[01]", "nul", "[1] 2"})
+  for (const char* text : {"[1,]", "{\"a\":1,\"a\":2}", "[1e400]", "[01]", "nul", "[1] 2"})
     EXPECT_TRUE(fails_with([&] { traces::parse_json(text, "f"); }, "f:")) << text;
+  for (const char* text : {"", " \n"})
+    EXPECT_TRUE(fails_with([&] { traces::parse_json(text, "f"); }, "f is empty")) << text;
 }
 
 // A duration is exact in decimal: numbers with up to 8 digits after the point, of which the last

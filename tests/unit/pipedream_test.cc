@@ -196,7 +196,7 @@ TEST(PipeDream, RefusesReplicasThatDoNotAddUp) {
   ScheduleRequest request = make_request(4, 8);
   request.replicas = {2, 1};
   EXPECT_EQ(find_schedule("pipedream").refuse(request),
-            std::vector<std::string>{"`replicas` uses 3 rank(s); `pp` must be that, not 4"});
+            std::vector<std::string>{"`replicas` uses 3 ranks; `pp` must be that, not 4"});
   request.replicas = {4, 0};
   EXPECT_EQ(find_schedule("pipedream").refuse(request),
             std::vector<std::string>{"`replicas`: every stage needs at least 1 rank"});

@@ -71,7 +71,7 @@ TEST(Range, SumsWithoutOverflow) {
   EXPECT_NO_THROW(expect_in_range(std::vector<Nanos>(4, kMaxNanos / 4)));
   EXPECT_NO_THROW(expect_in_range(kMaxNanos / 8, 8));
   EXPECT_EQ(error_of([&] { expect_in_range(kMaxNanos / 8 + 1, 8); }),
-            "the step's times on 8 rank(s) together are longer than 36 years; use shorter times, "
+            "the step's times on 8 ranks together are longer than 36 years; use shorter times, "
             "or fewer or smaller ops");
 }
 

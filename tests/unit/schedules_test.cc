@@ -9,6 +9,7 @@
 #include "schedules/virtual_stages.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_def.h"
+#include "sim/model/schedule_refusal.h"
 #include "tests/support/measured_schedule.h"
 
 namespace bubblescope::tests {
@@ -198,7 +199,7 @@ TEST(Refusals, SayTheRule) {
       {"dualpipe", make_request(4, 1, 9), "`microbatches` must be even"},
       {"dualpipe", make_request(4, 1, 6), "at least 2 * `pp` = 8"},
       {"dualpipev", make_request(4, 2, 7), "at least 2 * `pp` = 8"},
-      {"zb-v", make_request(4, 2, 8, Profile::kColossalai), "own heuristic"},
+      {"zb-v", make_request(4, 2, 8, Profile::kColossalai), "not implemented"},
       {"zb-v", make_request(4, 3, 8), "always has 2 chunks"},
       {"bfs", make_request(4, 2, 8, Profile::kMegatron), "has no such schedule (known in pytorch)"},
       {"naive", make_request(4, 1, 8, Profile::kPytorch), "leave `profile` out"},
@@ -229,6 +230,28 @@ TEST(Refusals, AllowWhatTheFrameworksAllow) {
   EXPECT_NO_THROW(
       build_schedule(find_schedule("1f1b"), make_request(4, 1, 1, Profile::kDeepspeed)));
   EXPECT_NO_THROW(build_schedule(find_schedule("zb-v"), make_request(4, 1, 1, Profile::kPytorch)));
+}
+
+// A refusal names the profiles that a schedule is known in.
+TEST(Profiles, OfAScheduleBuildItInSomeShape) {
+  for (const ScheduleDef& def : Registry<ScheduleDef>::instance().all())
+    for (const Profile profile : def.profiles) {
+      bool is_built = false;
+      for (const std::int32_t ranks : {2, 4})
+        for (const std::int32_t chunks : {1, 2})
+          for (const std::int32_t microbatches : {4, 8, 16}) {
+            ScheduleRequest request = make_request(ranks, chunks, microbatches, profile);
+            request.shape = fill_in_implied(def, request.shape);
+            is_built = is_built || refuse_schedule(def, request).empty();
+          }
+      EXPECT_TRUE(is_built) << def.name << " " << to_string(profile);
+      EXPECT_EQ(refuse_profile(def, profile), "");
+    }
+  const ScheduleDef& zb_v = find_schedule("zb-v");
+  EXPECT_EQ(refuse_profile(zb_v, Profile::kMegatron), "megatron has no such schedule");
+  EXPECT_NE(refuse_profile(zb_v, Profile::kColossalai), "");
+  EXPECT_EQ(refuse_profile(zb_v, Profile::kPytorch215), "");
+  EXPECT_EQ(refuse_profile(zb_v, Profile::kNone), "");
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST(StageGraph, ThatIsNoneIsAProblem) {
       {"twice", {{}, {}, {0, 0}}, "stage 2 has the input 0"},
       {"descending", {{}, {}, {1, 0}}, "stage 2 has the input 0"},
       {"negative", {{}, {}, {-1}}, "stage 2 has the input -1"},
-      {"too few", {{}, {0}}, "the inputs of 2 stage(s), and the placement 3"},
+      {"too few", {{}, {0}}, "the inputs of 2 stages, and the placement 3"},
   };
   for (const Case& test : cases) {
     Schedule schedule = two_encoders();

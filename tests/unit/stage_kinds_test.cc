@@ -49,7 +49,7 @@ TEST(StageKinds, WithoutThemAnotherNumberOfStagesIsRefused) {
   const CostTable table = traces::parse_cost_file(file.dump(), "costs.json");
   const Schedule schedule = build("zb-v", 2, 2);
   EXPECT_EQ(error_of([&] { make_cost_model(fit_stages(table, schedule), schedule); }),
-            "costs.json: /stages: has 2 entries, but zb-v has 4 stages (2 rank(s) x 2 chunk(s)); "
+            "costs.json: /stages: has 2 entries, but zb-v has 4 stages (2 ranks x 2 chunks); "
             "give one entry per stage");
 }
 

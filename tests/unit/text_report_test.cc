@@ -33,6 +33,14 @@ TEST(TextReport, ExplainsOneFOneB) {
       "highest peak: rank 0 holds 4 micro-batches at 0F3 (3 ms)\n");
 }
 
+TEST(Counted, NounsHaveTheirPlurals) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(2, "micro-batch"), "2 micro-batches");
+  EXPECT_EQ(counted(1, "entry"), "1 entry");
+  EXPECT_EQ(counted(3, "entry"), "3 entries");
+}
+
 TEST(TextReport, CountsMessagesOnTheCriticalPath) {
   // GPipe, p = m = 2, one message each way: 2 F, 2 messages of 0.5 ms and 3 B: 1+1 + 1 + ... = 10.
   UniformCost cost;

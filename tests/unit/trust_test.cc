@@ -42,7 +42,7 @@ TEST(Trust, IsNoneWhereAReplayMissesTheStep) {
 // Time that no op stands for explains what a replay misses; where it misses nothing, it is no
 // reservation.
 TEST(Trust, NamesLostTimeWhereAReplayMissesTheStep) {
-  traces::TrustEvidence evidence{{0.06}, {}, {}, {}, {{0.1, "a"}, {0.3, "b"}, {0.2, "c"}}};
+  traces::TrustEvidence evidence{{0.06}, {}, {}, {}, false, {{0.1, "a"}, {0.3, "b"}, {0.2, "c"}}};
   traces::Trust trust = traces::judge_trust(report_of(100, 90), evidence);
   ASSERT_EQ(trust.why.size(), 3u);
   EXPECT_EQ(trust.why[1], "b");
@@ -55,7 +55,7 @@ TEST(Trust, NamesLostTimeWhereAReplayMissesTheStep) {
 
 // A gap has one reason: what is known of it takes the place of a guess.
 TEST(Trust, NamesLostTimeAsTheReasonOfGaps) {
-  traces::TrustEvidence evidence{{0.01}, {0.15, 0}, {}, {}, {{0.14, "data is loaded"}}};
+  traces::TrustEvidence evidence{{0.01}, {0.15, 0}, {}, {}, false, {{0.14, "data is loaded"}}};
   traces::Trust trust = traces::judge_trust(report_of(100, 90), evidence);
   ASSERT_EQ(trust.why.size(), 2u);
   EXPECT_TRUE(trust.why[0].ends_with("although its next op has its input")) << trust.why[0];

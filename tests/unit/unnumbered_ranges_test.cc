@@ -30,8 +30,8 @@ TEST(UnnumberedRanges, NamesWithoutNumbersAreNoFurtherOps) {
   EXPECT_EQ(count_computes(outside), 1);
   ASSERT_EQ(outside.remarks.doubts.size(), 1u);
   EXPECT_NE(outside.remarks.doubts[0].find(
-                "1 range(s) outside of all numbered ops name an op without its "
-                "number, such as 'DeepSpeedEngine.forward'"),
+                "1 range left out, which name an op without its number outside of all "
+                "numbered ops, such as 'DeepSpeedEngine.forward'"),
             std::string::npos)
       << outside.remarks.doubts[0];
 }

@@ -75,14 +75,14 @@ TEST(ValidSchedule, PostedCellsHoldTheOpsOfTheOrder) {
   Schedule ranks = right;
   ranks.posted.emplace_back();
   EXPECT_EQ(problem_of(ranks),
-            "there are posted lists for 2 rank(s), the order is of 1; give each rank its list, or "
+            "there are posted lists for 2 ranks, the order is of 1; give each rank its list, or "
             "none");
 }
 
 TEST(ValidSchedule, ReplicasAreOfStagesThatExistOnRanksThatExist) {
   Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   schedule.replicas_of_stage = {1};
-  EXPECT_EQ(problem_of(schedule), "the replicas name 1 stage(s) of 2; name each, or none");
+  EXPECT_EQ(problem_of(schedule), "the replicas name 1 stage of 2; name each, or none");
   for (const std::int32_t count : {0, -1, 3, std::numeric_limits<std::int32_t>::max()}) {
     schedule.replicas_of_stage = {1, count};
     EXPECT_EQ(problem_of(schedule).find("stage 1 has "), 0u) << count;
@@ -93,7 +93,7 @@ TEST(ValidSchedule, AFewOpsCannotClaimMillions) {
   Schedule schedule = traces::parse_schedule_text(kTwoRanks);
   schedule.shape.microbatches = std::numeric_limits<std::int32_t>::max();
   schedule.shape.slices = 32'000;
-  EXPECT_EQ(problem_of(schedule).find("the shape requires 2 stage(s) x 2147483647"), 0u);
+  EXPECT_EQ(problem_of(schedule).find("the shape requires 2 stages x 2147483647"), 0u);
 }
 
 std::int32_t strange_number(std::mt19937& random) {

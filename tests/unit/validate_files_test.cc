@@ -29,7 +29,8 @@ TEST(ValidateChunks, MustBeThoseOfThePlacement) {
   for (const std::int32_t chunks : {1, 3, 4}) {
     schedule.shape.chunks = chunks;
     EXPECT_EQ(first_problem(schedule), "the shape says " + std::to_string(chunks) +
-                                           " chunk(s) per rank, but the placement gives a rank 2; "
+                                           (chunks == 1 ? " chunk" : " chunks") +
+                                           " per rank, but the placement gives a rank 2; "
                                            "correct one of them");
   }
 }

@@ -83,18 +83,18 @@ TEST(Workload, MessagesMustHaveAPartnerOfTheirSize) {
       "rank 1 {\nr: recv 8b from 0 tag 7\nq: recv 1b from 0 tag 9\n}\n");
   ASSERT_EQ(verdict.problems.size(), 4u);
   EXPECT_EQ(to_string(verdict.problems[0]),
-            "s (line 3) sends 16 byte(s) to rank 1 with tag 7, where r (line 8) receives 8");
+            "s (line 3) sends 16 bytes to rank 1 with tag 7, where r (line 8) receives 8");
   EXPECT_EQ(to_string(verdict.problems[1]),
-            "t (line 4) sends 1 byte(s) to rank 1 with tag 8, where nothing receives it");
+            "t (line 4) sends 1 byte to rank 1 with tag 8, where nothing receives it");
   EXPECT_EQ(to_string(verdict.problems[2]),
-            "u (line 5) sends 1 byte(s) to rank 5 with tag 0, but there are 2 rank(s)");
+            "u (line 5) sends 1 byte to rank 5 with tag 0, but the workload has 2 ranks");
   EXPECT_EQ(to_string(verdict.problems[3]),
-            "q (line 9) receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
+            "q (line 9) receives 1 byte from rank 0 with tag 9, which nobody sends");
   EXPECT_EQ(verdict.messages, 1u);
   // A receive without a send waits for ever, and so does an unmatched send that is not
   // buffered.
   EXPECT_EQ(verdict.eager_hang,
-            "q (line 9) of rank 1 receives 1 byte(s) from rank 0 with tag 9, which nobody sends");
+            "q (line 9) of rank 1 receives 1 byte from rank 0 with tag 9, which nobody sends");
   EXPECT_NE(verdict.rendezvous_hang, "");
   const WorkloadVerdict lost = check_goal("num_ranks 2\nrank 0 {\ns: send 1b to 1\n}\n");
   EXPECT_EQ(lost.eager_hang, "");
@@ -152,7 +152,7 @@ TEST(Workload, SaysWhatItDoesNotMatch) {
       "rank 1 {\nrecv 1b from -1 tag 3\nrecv 1b from -1 tag -1\n}\n");
   ASSERT_EQ(more.problems.size(), 1u);
   EXPECT_EQ(to_string(more.problems[0]),
-            "line 6 is the first of 2 receive(s) from any rank or with any tag, for 1 send(s)");
+            "line 6 is the first of 2 receives from any rank or with any tag, for 1 send");
   EXPECT_NE(more.eager_hang, "");
 }
 
@@ -228,14 +228,16 @@ TEST(Workload, ChakraMessagesAreMatched) {
 
 TEST(Workload, RefusesAnIncompleteOrDamagedSet) {
   const ChakraFile first = make_file("s.0.et", {{}});
-  EXPECT_EQ(error_of([&] {
-              parse_chakra({first, make_file("s.2.et", {{}})});
-            }),
-            "s.2.et: 2 file(s) of s were given; give those of ranks 0 to the last, as in s.*.et");
-  EXPECT_EQ(error_of([&] {
-              parse_chakra({first, first});
-            }),
-            "s.0.et: 2 file(s) of s were given; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(
+      error_of([&] {
+        parse_chakra({first, make_file("s.2.et", {{}})});
+      }),
+      "s.2.et: given is a set of 2 files of s; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(
+      error_of([&] {
+        parse_chakra({first, first});
+      }),
+      "s.0.et: given is a set of 2 files of s; give those of ranks 0 to the last, as in s.*.et");
   EXPECT_EQ(error_of([&] {
               parse_chakra({first, make_file("t.1.et", {{}})});
             }),

@@ -92,10 +92,13 @@ std::string find_obstacle(const traces::MeasuredStep& step) {
 
 traces::TrustEvidence evidence_of(const traces::Iterations& iterations,
                                   const traces::AssembledSteps& read) {
-  traces::TrustEvidence evidence{
-      {}, {}, read.remarks.doubts, read.remarks.faults, read.remarks.lost};
+  traces::TrustEvidence evidence;
+  evidence.doubts = read.remarks.doubts;
+  evidence.faults = read.remarks.faults;
+  evidence.lost = read.remarks.lost;
   if (iterations.causes && iterations.causes->is_known)
     evidence.gap_shares = find_gap_shares(join_replicas(read.steps));
+  evidence.lacks_ranks = !read.steps.front().missing_ranks.empty();
   for (const traces::IterationRow& row : iterations.rows)
     evidence.replay_errors.push_back(row.replay_error);
   return evidence;
@@ -259,6 +262,7 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   TriedSchedules tried =
       try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, options);
   const double predicted = tried.tries.rows.front().step.mean;
+  tried.tries.first_step = static_cast<std::int64_t>(analysis.costs->fitted.first_step);
   tried.tries.measured_step = analysis.costs->measured_step;
   tried.tries.fit_error = predicted / analysis.costs->measured_step - 1;
   if (std::abs(tried.tries.fit_error) > kMaxFitError)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "exec/gpu/host/device_backend.h"
+#include "sim/ir/counted.h"
 #include "tools/commands/calibrate_costs.h"
 #include "tools/commands/calibrate_gpu.h"
 #include "tools/commands/exports.h"
@@ -92,7 +93,7 @@ CalibratedCosts measure_costs(Request request, const exec::Processes& processes)
                 measurements.back().step.schedule->name + ": " + breakdown->message);
   if (processes.is_coordinator())
     for (const Calibrated& each : runs)
-      print_message("measured {} step(s) of {}\n", request.run.steps, each.schedule->name);
+      print_message("measured {} of {}\n", counted(request.run.steps, "step"), each.schedule->name);
   std::vector<Measurement> wider;
   std::move(measurements.begin() + static_cast<std::ptrdiff_t>(own), measurements.end(),
             std::back_inserter(wider));

@@ -15,6 +15,7 @@
 #include "sim/analysis/suggest_sends.h"
 #include "sim/engine/simulate.h"
 #include "sim/ir/check_messages.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/check_lists.h"
@@ -66,8 +67,8 @@ struct CheckVerdict {
 
   bool legal() const { return problems.empty(); }
   bool deadlocks_in_any() const {
-    return std::any_of(modes.begin(), modes.end(),
-                       [](const ModeVerdict& verdict) { return verdict.deadlock.has_value(); });
+    const auto blocks = [](const ModeVerdict& one) { return one.deadlock.has_value(); };
+    return std::any_of(modes.begin(), modes.end(), blocks);
   }
   /// Returns the mode to fix: the requested one, else the first that deadlocks, else rendezvous.
   P2pMode choose_mode_to_fix(P2pMode asked) const {
@@ -98,9 +99,8 @@ struct CheckVerdict {
     return all;
   }
   bool deadlocks_in(P2pMode mode) const {
-    return std::any_of(modes.begin(), modes.end(), [&](const ModeVerdict& verdict) {
-      return verdict.mode == mode && verdict.deadlock;
-    });
+    const auto blocks = [&](const ModeVerdict& one) { return one.mode == mode && one.deadlock; };
+    return std::any_of(modes.begin(), modes.end(), blocks);
   }
 };
 
@@ -223,29 +223,27 @@ void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict,
 }
 
 void print_illegal(const CheckVerdict& verdict, const Schedule* schedule) {
-  print_folded("{}: not legal, {} problem(s)\n", verdict.name, verdict.problems.size());
-  if (schedule != nullptr) {
+  print_folded("{}: not legal, {}\n", verdict.name,
+               counted(std::ssize(verdict.problems), "problem"));
+  if (schedule != nullptr)
     print_output("{}", traces::draw_grid(*schedule, verdict.problems));
-  } else {
+  else
     print_folded("  {}\n", to_string(verdict.problems[0]));
-  }
 }
 
 void print_modes(const CheckVerdict& verdict, const LowerOptions& options) {
-  for (const ModeVerdict& mode : verdict.modes) {
-    const std::string name = to_string(mode.mode, options.eager_slots);
-    print_folded("  {:<16} {}\n", name,
+  for (const ModeVerdict& mode : verdict.modes)
+    print_folded("  {:<16} {}\n", to_string(mode.mode, options.eager_slots),
                  mode.deadlock ? "DEADLOCK: " + to_string(*mode.deadlock) : "cannot deadlock");
-  }
   print_folded("  eager slots needed: {}\n",
                verdict.eager_slots ? std::to_string(*verdict.eager_slots) : "no number is enough");
   if (verdict.swapped.empty()) return;
   const Problem& first = verdict.swapped.front();
   print_folded("  messages SWAPPED: rank {}: {}\n", *first.rank, to_string(first));
   print_folded(
-      "  (between {} pair(s) of ranks; a runtime that takes messages in their order, as PyTorch\n"
+      "  (between {} of ranks; a runtime that takes messages in their order, as PyTorch\n"
       "  does, computes with the wrong ones)\n",
-      verdict.swapped.size());
+      counted(std::ssize(verdict.swapped), "pair"));
 }
 
 void print_text(const CheckVerdict& verdict, const Schedule* schedule,
@@ -264,16 +262,16 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   print_folded("  activations held at the peak, rank by rank:{}\n", peaks);
   for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", to_string(problem));
   if (verdict.suggested_mode.empty()) return;
-  if (verdict.late_sends) {
-    print_folded("suggestion for {}: sends are posted too late\n{}\n", verdict.suggested_mode,
+  const std::string& mode = verdict.suggested_mode;
+  if (verdict.late_sends)
+    print_folded("suggestion for {}: sends are posted too late\n{}\n", mode,
                  to_string(*verdict.late_sends));
-  } else if (!verdict.suggestion) {
-    print_folded("no suggestion for {}: none of the tried receive positions helps\n",
-                 verdict.suggested_mode);
-  } else {
-    print_folded("suggestion for {}:\n{}\n", verdict.suggested_mode,
-                 to_string(*verdict.suggestion));
-  }
+  else if (verdict.suggestion)
+    print_folded("suggestion for {}:\n{}\n", mode, to_string(*verdict.suggestion));
+  else if (verdict.deadlocks_in_any())
+    print_folded("no suggestion for {}: none of the tried receive positions helps\n", mode);
+  else
+    print_folded("no suggestion: no mode deadlocks, and no tried receive position gains time\n");
 }
 
 /// The reasons for which a schedule fails the check.
@@ -300,7 +298,9 @@ struct CheckRun {
 int check_one(const std::string& name, const PredictInputs& inputs, const CheckRun& run,
               traces::JsonWriter& json) {
   const Loaded loaded = load(name, inputs);
-  const CheckVerdict verdict = check_schedule(loaded, inputs, run.suggests);
+  CheckVerdict verdict = check_schedule(loaded, inputs, run.suggests);
+  const bool has_path = is_schedule_file(name) && name != "-";
+  if (run.is_list && has_path) verdict.name = name;  // two files may have one name
   if (run.as_json)
     write_verdict(json, verdict, inputs.config().lower);
   else

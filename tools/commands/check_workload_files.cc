@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/plain_text.h"
 #include "tools/flags/command_flags.h"
@@ -64,10 +65,14 @@ bool is_sound(const traces::WorkloadVerdict& verdict, const WorkloadFlags& flags
 
 void print_text(const traces::Workload& workload, const traces::WorkloadVerdict& verdict) {
   print_folded(
-      "{}: {}, {} rank(s), {} job(s), {} message(s){}{}\n", escape_line(workload.name),
-      workload.format, workload.ranks.size(), verdict.jobs, verdict.messages,
-      verdict.collectives == 0 ? "" : fmt::format(", {} collective(s)", verdict.collectives),
-      verdict.problems.empty() ? "" : fmt::format(": {} problem(s)", verdict.problems.size()));
+      "{}: {}, {}, {}, {}{}{}\n", escape_line(workload.name), workload.format,
+      counted(std::ssize(workload.ranks), "rank"),
+      counted(static_cast<std::int64_t>(verdict.jobs), "job"),
+      counted(static_cast<std::int64_t>(verdict.messages), "message"),
+      verdict.collectives == 0
+          ? ""
+          : ", " + counted(static_cast<std::int64_t>(verdict.collectives), "collective"),
+      verdict.problems.empty() ? "" : ": " + counted(std::ssize(verdict.problems), "problem"));
   for (std::size_t at = 0; at < std::min(verdict.problems.size(), kMaxShown); ++at)
     print_folded("  rank {}: {}\n", *verdict.problems[at].rank, to_string(verdict.problems[at]));
   if (verdict.problems.size() > kMaxShown)
@@ -86,9 +91,9 @@ void print_text(const traces::Workload& workload, const traces::WorkloadVerdict&
         verdict.shared_matches);
   if (verdict.wildcards > 0)
     print_folded(
-        "  {} receive(s) from any rank or with any tag: which send they get depends on "
+        "  {} from any rank or with any tag: which send they get depends on "
         "times, so what waits for them is not checked\n",
-        verdict.wildcards);
+        counted(static_cast<std::int64_t>(verdict.wildcards), "receive"));
 }
 
 void write_json(traces::JsonWriter& json, const traces::Workload& workload,

@@ -7,6 +7,7 @@
 
 #include "exec/runtime/heartbeat.h"
 #include "exec/runtime/step_clock.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tools/flags/field_names.h"
 #include "tools/print.h"
@@ -226,8 +227,8 @@ std::string to_string(const CheckpointReport& report, Nanos step) {
     return fmt::format("no checkpoint was due: --every {} is more than the steps of this run",
                        report.every);
   const SavedCheckpoint mean = mean_of(report.saved);
-  return fmt::format("{} checkpoint(s) in {}: {} bytes and {:.3g} ms each, {:.2g} % of the time",
-                     report.saved.size(), report.folder, mean.bytes,
+  return fmt::format("{} in {}: {} bytes and {:.3g} ms each, {:.2g} % of the time",
+                     counted(std::ssize(report.saved), "checkpoint"), report.folder, mean.bytes,
                      static_cast<double>(mean.time) / 1e6, 100 * time_share(report, step));
 }
 

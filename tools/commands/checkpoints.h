@@ -71,7 +71,7 @@ class Checkpoints {
   CheckpointReport report_;
 };
 
-/// "2 checkpoint(s) in saved: 41234 bytes and 1.31 ms each, 3.1 % of the time"; `step` is the
+/// "2 checkpoints in saved: 41234 bytes and 1.31 ms each, 3.1 % of the time"; `step` is the
 /// length of a step.
 std::string to_string(const CheckpointReport& report, Nanos step);
 

@@ -10,6 +10,7 @@
 
 #include "exec/gpu/host/device_backend.h"
 #include "sim/engine/ready_units.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/reorder_ranks.h"
 #include "sim/predict/choose_lowering.h"
@@ -140,9 +141,9 @@ void take_chosen_order(Measurement& measurement, ReadyPriority policy) {
 
 std::string to_string(const ChosenOrders& chosen) {
   return fmt::format(
-      "policy {}: {} of {} ops ran at another place than in their rank's order; {} of {} step(s) "
+      "policy {}: {} of {} ops ran at another place than in their rank's order; {} of {} "
       "ran in the order that is shown\n",
-      chosen.policy, chosen.moved, chosen.ops, chosen.same_steps, chosen.steps);
+      chosen.policy, chosen.moved, chosen.ops, chosen.same_steps, counted(chosen.steps, "step"));
 }
 
 }  // namespace bubblescope::tools

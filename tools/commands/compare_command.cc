@@ -7,8 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "sim/ir/op_kinds.h"
+#include "sim/model/known_errors.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/model_fit.h"
 #include "tools/command_line.h"
@@ -23,6 +25,7 @@
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
 #include "tools/flags/output_format.h"
+#include "tools/flags/schedule_list.h"
 #include "tools/flags/shared_sizes.h"
 #include "tools/flags/unstated_defaults.h"
 #include "tools/flags/words.h"
@@ -37,6 +40,7 @@
 #include "traces/reports/text_report.h"
 #include "traces/text/fit_table.h"
 #include "traces/text/time_axis.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tools {
 
@@ -60,9 +64,8 @@ std::string periods_text(const std::vector<ComparedRow>& rows) {
     std::int32_t staleness = 0;
     for (const RankReport& rank : row.step->report.ranks)
       if (rank.weights) staleness = std::max(staleness, rank.weights->staleness);
-    text += fmt::format(
-        "{} does not flush: {} per micro-batch once full, weights up to {} update(s) old\n",
-        row.name, to_text(*row.step->report.period), staleness);
+    text += fmt::format("{} does not flush: {} per micro-batch once full, weights up to {} old\n",
+                        row.name, to_text(*row.step->report.period), counted(staleness, "update"));
   }
   return text;
 }
@@ -158,6 +161,24 @@ std::string describe_shapes(const std::vector<ComparedRow>& rows) {
          (is_larger ? "; costs are per rank, so more ranks train a larger model\n" : "\n");
 }
 
+/// Names the schedules whose predictions are judged by published runs of others alone.
+std::string describe_unpublished(const std::vector<ComparedRow>& rows) {
+  std::vector<std::string> names;
+  for (const ComparedRow& row : rows) {
+    const bool has_model = row.step && row.step->models.placed;
+    if (!has_model) continue;
+    const ModelOnDevices& on = row.step->models.placed->on;
+    const bool is_named = std::find(names.begin(), names.end(), row.schedule) != names.end();
+    if (!is_named && !on.unpublished_schedule.empty() && find_nearest_errors(on).known != nullptr)
+      names.push_back(row.schedule);
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "\nno published run had the schedule{} {}: how far predictions may be off is known of "
+      "others\n",
+      names.size() == 1 ? "" : "s", traces::list_words(names));
+}
+
 void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {
   const std::optional<int> width = draw.fit ? std::optional(draw.width) : std::nullopt;
   const traces::FittedTable table = traces::draw_table(columns_of_rows(rows), width);
@@ -166,7 +187,7 @@ void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions&
     if (!row.refusal.empty()) text += fmt::format("{:<16}  {}\n", row.name, row.refusal);
   text += periods_text(rows) + serving_text(rows) + sensitivities_text(rows) +
           write_win_probability_text(collect_reports(rows));
-  text += describe_shapes(rows);
+  text += describe_shapes(rows) + describe_unpublished(rows);
   text += describe_columns(rows);
   print_fitted(text, draw.fit);
 }
@@ -227,8 +248,8 @@ int compare_with_measured(std::vector<ComparedRow> rows, const Output& output,
 void expect_shape(const std::string& list, const PredictOptions& options) {
   const std::vector<std::string> names = names_of(list);
   if (has_open_sizes(options) && !std::all_of(names.begin(), names.end(), is_schedule_file))
-    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " + list +
-                " --pp 4 -m 8'");
+    throw Error("compare needs --pp and -m, or --shapes; for example 'bubblescope compare " +
+                join(list_schedules(list), ",") + " --pp 4 -m 8'");
 }
 
 struct CompareOptions {

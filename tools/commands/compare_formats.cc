@@ -41,6 +41,8 @@ void write_fit(traces::JsonWriter& json, const TimedStep& step) {
   if (!step.models.placed) return;
   const ModelFit fit = find_fit(*step.models.placed, step.report);
   json.line(1).member("fits", fit.fits()).line(1).member("head_room_bytes", fit.head_room);
+  if (const std::string& none_had = step.models.placed->on.unpublished_schedule; !none_had.empty())
+    json.line(1).member("no_run_had", none_had);
   json.line(1).member("gradients",
                       name_of(kGradientFormats, step.models.placed->on.parallel.gradients));
 }

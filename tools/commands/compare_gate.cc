@@ -5,9 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "sim/ir/error.h"
@@ -23,6 +26,8 @@ namespace bubblescope::tools {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 RowCondition parse_row_condition(const std::string& text) {
   const std::size_t sign = text.find_first_of("<>=!");
   const std::size_t colon = sign == text.npos ? text.npos : text.rfind(':', sign);
@@ -34,9 +39,39 @@ RowCondition parse_row_condition(const std::string& text) {
   return {schedule, parse_conditions({condition}).front()};
 }
 
-bool is_about(const RowCondition& condition, const GateRow& row) {
-  return condition.schedule.empty() || condition.schedule == row.name ||
-         is_same_schedule(condition.schedule, row.schedule);
+/// The ways in which a condition may name a row, from the nearest to the widest.
+constexpr std::array<bool (*)(const std::string&, const GateRow&), 4> kNamings{
+    [](const std::string& name, const GateRow& row) {
+      return name == row.name || is_same_schedule(name, row.schedule);
+    },
+    [](const std::string& name, const GateRow& row) {
+      return fs::path(name).lexically_normal() == fs::path(row.schedule).lexically_normal();
+    },
+    [](const std::string& name, const GateRow& row) {
+      return name == fs::path(row.schedule).filename();
+    },
+    [](const std::string& name, const GateRow& row) {
+      return name == fs::path(row.schedule).stem();
+    }};
+
+/// The rows that a condition is about: those with the nearest name. Throws Error where it names
+/// several schedules alike.
+std::vector<const GateRow*> find_rows(const std::string& schedule,
+                                      const std::vector<GateRow>& rows) {
+  std::vector<const GateRow*> found;
+  for (const auto& is_named : kNamings) {
+    std::set<std::string> schedules;
+    for (const GateRow& row : rows) {
+      if (!schedule.empty() && !is_named(schedule, row)) continue;
+      found.push_back(&row);
+      schedules.insert(row.schedule);
+    }
+    if (schedule.empty() || schedules.size() == 1) break;
+    if (schedules.size() > 1)
+      throw Error(fmt::format("--fail-if: '{}' may be each of {}; give its path", schedule,
+                              fmt::join(schedules, ", ")));
+  }
+  return found;
 }
 
 /// Errors count whatever their sign, as in json.
@@ -116,13 +151,10 @@ void expect_known(const std::vector<RowCondition>& conditions, const std::vector
   std::vector<std::string> names;
   for (const GateRow& row : rows) names.push_back(row.name);
   for (const RowCondition& each : conditions) {
-    bool any = false;
-    for (const GateRow& row : rows) {
-      if (!is_about(each, row)) continue;
-      any = true;
-      if (!row.metrics.empty()) expect_known({each.condition}, row.metrics);
-    }
-    if (!any && !each.schedule.empty())
+    const std::vector<const GateRow*> found = find_rows(each.schedule, rows);
+    for (const GateRow* const row : found)
+      if (!row->metrics.empty()) expect_known({each.condition}, row->metrics);
+    if (found.empty() && !each.schedule.empty())
       throw Error(fmt::format("--fail-if: '{}' is none of the schedules that are compared{} ({})",
                               each.schedule, suggestion(nearest_names(each.schedule, names)),
                               fmt::join(names, ", ")));
@@ -142,15 +174,15 @@ bool report_failures(const std::vector<RowCondition>& conditions,
                      const std::vector<GateRow>& rows) {
   bool failed = false;
   for (const RowCondition& each : conditions)
-    for (const GateRow& row : rows) {
-      if (row.metrics.empty() || !is_about(each, row)) continue;
-      if (is_unknown(each.condition, row)) {
-        print_error(fmt::format("{}: --fail-if cannot be evaluated: {} is not known", row.name,
+    for (const GateRow* const row : find_rows(each.schedule, rows)) {
+      if (row->metrics.empty()) continue;
+      if (is_unknown(each.condition, *row)) {
+        print_error(fmt::format("{}: --fail-if cannot be evaluated: {} is not known", row->name,
                                 each.condition.metric));
         failed = true;
         continue;
       }
-      failed |= report_failures({each.condition}, row.metrics, row.name);
+      failed |= report_failures({each.condition}, row->metrics, row->name);
     }
   return failed;
 }

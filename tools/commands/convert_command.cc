@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/swapped_messages.h"
@@ -175,8 +176,8 @@ int run_convert(const Arguments& arguments) {
                       has_lists ? ProfileUse::kLists : ProfileUse::kOrder);
   const std::vector<traces::FilePart> parts = write(to, schedule, inputs);
   if (output == "-" && !parts.front().suffix.empty())
-    throw Error(fmt::format("{} is {} file(s); give -o PREFIX, and they are PREFIX{} and so on",
-                            to.name, parts.size(), parts.front().suffix));
+    throw Error(fmt::format("{} is {}; give -o PREFIX, and they are PREFIX{} and so on", to.name,
+                            counted(std::ssize(parts), "file"), parts.front().suffix));
   for (const traces::FilePart& part : parts) write_and_report(output + part.suffix, part.content);
   return 0;
 }

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/timeline_difference.h"
+#include "sim/ir/counted.h"
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
@@ -64,6 +67,10 @@ Metrics load_report(const std::string& text, const std::string& path) {
 }
 
 Side load_side(const std::string& path) {
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable))
+    throw Error(path + " is a folder; 'bubblescope analyze " + path +
+                " --save FILE' makes of its traces a file that diff reads");
   const std::string text = traces::read_file(path);
   if (traces::is_timeline(text)) {
     traces::TimelineFile file = traces::parse_timeline(text, path);
@@ -111,6 +118,39 @@ void add_op_metrics(const TimelineDifference& difference, Metrics& metrics) {
         static_cast<double>(compute_start_shift_quantile(difference, percent)) / step;
 }
 
+/// The numbers of a side's shape by the names that reports give them; empty where it states none.
+Metrics shape_numbers(const Side& side) {
+  if (side.step) {
+    const Shape& shape = side.step->schedule->shape;
+    return {{"pp", shape.ranks},
+            {"vpp", shape.chunks},
+            {"m", shape.microbatches},
+            {"slices", shape.slices}};
+  }
+  Metrics numbers;
+  for (const auto& [key, name] :
+       {std::pair("pp", "pp"), {"vpp", "vpp"}, {"microbatches", "m"}, {"slices", "slices"}})
+    if (const auto found = side.metrics.find(key); found != side.metrics.end())
+      numbers[name] = found->second;
+  return numbers;
+}
+
+/// Says in what the shapes of the two steps differ: changes between such steps are not only those
+/// of their schedules and costs. Empty where they do not differ, or are not known.
+std::string describe_shapes(const Side& a, const Side& b) {
+  const Metrics shape_b = shape_numbers(b);
+  std::vector<std::string> differences;
+  for (const auto& [name, number] : shape_numbers(a))
+    if (const auto other = shape_b.find(name); other != shape_b.end() && other->second != number)
+      differences.push_back(fmt::format("{} {} and {}", name, number, other->second));
+  if (differences.empty()) return {};
+  return fmt::format(
+      "A and B are steps of different shapes ({}): their times are of different work, and their "
+      "ops "
+      "of different stages or micro-batches",
+      fmt::join(differences, ", "));
+}
+
 /// A change in percent; none can be named of a number that was 0.
 std::string describe_change(double before, double after) {
   const double relative = change(before, after);
@@ -135,16 +175,17 @@ void print_op_lists(const TimelineDifference& difference) {
     std::string listed;
     for (std::size_t at = 0; at < std::min(ops->size(), kShownShifts); ++at)
       listed += fmt::format(" {} (rank {})", to_string((*ops)[at].op), (*ops)[at].rank);
-    print_folded("{} op(s) only in {}:{}{}\n", ops->size(), name, listed,
+    print_folded("{} only in {}:{}{}\n", counted(std::ssize(*ops), "op"), name, listed,
                  ops->size() > kShownShifts ? " ..." : "");
   }
 }
 
 void print_ops(const TimelineDifference& difference) {
   print_folded(
-      "\n{} op(s) in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
+      "\n{} in both; their starts differ by at most {} for half of them, {} for 95 %, {} for "
       "all\n",
-      difference.shifts.size(), to_text(compute_start_shift_quantile(difference, 50)),
+      counted(std::ssize(difference.shifts), "op"),
+      to_text(compute_start_shift_quantile(difference, 50)),
       to_text(compute_start_shift_quantile(difference, 95)),
       to_text(compute_start_shift_quantile(difference, 100)));
   print_op_lists(difference);
@@ -286,10 +327,13 @@ int run_diff(const Arguments& arguments) {
     add_op_metrics(*difference, metrics);
   }
   expect_known(gate, metrics);
+  const std::string shapes = describe_shapes(a, b);
+  if (!shapes.empty() && !gate.empty()) print_message("bubblescope: {}\n", shapes);
   write_sides(a, b, exports, format_command_line("diff", arguments));
   if (format == OutputFormat::kJson) {
     print_json(a, b, metrics, difference);
   } else {
+    if (!shapes.empty()) print_folded("{}\n\n", shapes);
     print_metrics(a.metrics, b.metrics);
     print_jobs(a, b);
     if (difference) print_ops(*difference);

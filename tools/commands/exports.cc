@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@
 #include "tools/print.h"
 #include "traces/files/file.h"
 #include "traces/files/format.h"
+#include "traces/files/replacement.h"
 
 namespace bubblescope::tools {
 
@@ -47,7 +49,7 @@ void expect_ending(const traces::TimelineFormat& format, const std::string& path
 void expect_folder(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (path != "-" && !folder.empty() && !std::filesystem::exists(folder))
-    throw Error("cannot create " + path + ": no such folder; make its folder first");
+    throw traces::make_create_error(path, ENOENT);
 }
 
 namespace {

@@ -72,61 +72,97 @@ struct Range {
   double max = HUGE_VAL;
 };
 
+/// The measure of a metric, which says what a limit can be.
+enum class Measure : std::uint8_t { kFraction, kFactor, kNanos, kSeconds, kBytes, kAmount };
+
 struct MetricKind {
   Range range = {};
-  bool is_fraction = false;  ///< of something: conditions on it may be in percent
+  Measure measure = Measure::kAmount;  ///< conditions may be in percent on fractions alone
 };
+
+/// Times and sizes tell by their names.
+Measure measure_by_name(std::string_view metric) {
+  if (metric.ends_with("_ns")) return Measure::kNanos;
+  if (metric.ends_with("_s")) return Measure::kSeconds;
+  return metric.ends_with("_bytes") ? Measure::kBytes : Measure::kAmount;
+}
 
 /// The kind of a metric that is no change.
 MetricKind kind_of_value(std::string_view metric) {
-  constexpr MetricKind kPart{{0, 1}, true};
-  constexpr MetricKind kRatio{{0, HUGE_VAL}, true};
-  constexpr MetricKind kAmount{{0, HUGE_VAL}, false};
-  static constexpr std::array<std::pair<std::string_view, MetricKind>, 18> kKinds{
+  constexpr MetricKind kPart{{0, 1}, Measure::kFraction};
+  constexpr MetricKind kRatio{{0, HUGE_VAL}, Measure::kFraction};
+  static constexpr std::array<std::pair<std::string_view, MetricKind>, 8> kKinds{
       {{"bubble_ratio", kPart},
        {"bubble_span_rate", kPart},
        {"mfu", kPart},
        {"bubble_overhead", kRatio},
        {"replay_error", kRatio},
-       {"slowdown", kRatio},
-       {"makespan_ns", kAmount},
-       {"max_span_ns", kAmount},
-       {"ideal_ns", kAmount},
-       {"lower_bound_ns", kAmount},
-       {"bubble_time_ns", kAmount},
-       {"peak_activations", kAmount},
-       {"peak_memory_bytes", kAmount},
-       {"step_ns", kAmount},
-       {"noise_p50_ns", kAmount},
-       {"noise_p95_ns", kAmount},
-       {"noise_mean_ns", kAmount},
-       {"vs_best", {{-1, HUGE_VAL}, true}}}};
+       {"slowdown", {{0, HUGE_VAL}, Measure::kFactor}},
+       {"head_room_bytes", {{}, Measure::kBytes}},
+       {"vs_best", {{-1, HUGE_VAL}, Measure::kFraction}}}};
   for (const auto& [name, kind] : kKinds)
     if (name == metric) return kind;
   if (metric.starts_with("error_")) return kRatio;
-  if (metric.starts_with("cause_")) return kAmount;
-  return {{}, metric.starts_with("op_start_")};
+  if (metric.starts_with("op_start_")) return {{}, Measure::kFraction};
+  return {{0, HUGE_VAL}, measure_by_name(metric)};
 }
 
 MetricKind kind_of(std::string_view metric) {
   if (!metric.ends_with(kChange)) return kind_of_value(metric);
   metric.remove_suffix(kChange.size());
   const bool is_bounded = kind_of_value(metric).range.min > -HUGE_VAL;
-  return {is_bounded ? Range{-1, HUGE_VAL} : Range{}, true};
+  return {is_bounded ? Range{-1, HUGE_VAL} : Range{}, Measure::kFraction};
 }
 
-std::string range_text(const Range& range) {
+/// The condition on another number, or with another limit: "vs_best>2%".
+std::string rewrite(const Condition& condition, std::string_view metric, double limit,
+                    std::string_view unit) {
+  return fmt::format("{}{}{:.6g}{}", metric, name_of(kRelations, condition.relation), limit, unit);
+}
+
+/// Says how to write a condition that is in percent of a time, an amount or a factor.
+std::string advise_without_percent(const Condition& condition, Measure measure,
+                                   const Metrics& metrics) {
+  const double percent = 100 * condition.limit;
+  const std::string change = condition.metric + std::string(kChange);
+  if (metrics.contains(change))
+    return "write " + rewrite(condition, change, percent, "%") + " for its change";
+  const std::string of_step = metrics.contains("vs_best") && measure == Measure::kNanos
+                                  ? "write " + rewrite(condition, "vs_best", percent, "%") +
+                                        " for what exceeds the best step, or "
+                                  : "";
+  switch (measure) {
+    case Measure::kFraction:
+    case Measure::kFactor: break;
+    case Measure::kNanos: return of_step + "give nanoseconds";
+    case Measure::kSeconds: return "give seconds";
+    case Measure::kBytes: return "give bytes";
+    case Measure::kAmount: return "give a number";
+  }
+  // Who writes 20 % of a factor means 1.2, and so does who writes 120 %.
+  constexpr double kMaxExcess = 0.5;
+  const double limit = condition.limit < kMaxExcess ? 1 + condition.limit : condition.limit;
+  return "1 is no slowdown at all: write " + rewrite(condition, condition.metric, limit, "");
+}
+
+std::string range_text(const Range& range, bool in_percent) {
+  if (in_percent) {
+    const std::string below = fmt::format("is never below {:g} %", 100 * range.min);
+    return range.max == HUGE_VAL ? below : fmt::format("is from 0 % to {:g} %", 100 * range.max);
+  }
   if (range.max == 1) return "is a fraction from 0 to 1";
   return range.min < 0 ? "is a fraction, never below -1" : "is never below 0";
 }
 
 /// Throws Error for a condition in percent on what is no fraction, and for one that always or never
 /// holds: a gate with it would fail always or never.
-void expect_possible(const Condition& condition) {
-  const auto [range, is_fraction] = kind_of(condition.metric);
-  if (condition.in_percent && !is_fraction)
-    throw Error(fmt::format("--fail-if: '{}' compares {}, which is no fraction, with percent",
-                            condition.text, condition.metric));
+void expect_possible(const Condition& condition, const Metrics& metrics) {
+  const auto [range, measure] = kind_of(condition.metric);
+  if (condition.in_percent && measure != Measure::kFraction)
+    throw Error(fmt::format("--fail-if: '{}' compares {}, which is {}, with percent; {}",
+                            condition.text, condition.metric,
+                            measure == Measure::kFactor ? "a factor" : "no fraction",
+                            advise_without_percent(condition, measure, metrics)));
   const double limit = condition.limit;
   const bool is_inside = limit >= range.min && limit <= range.max;
   const bool never_holds = (condition.relation == Relation::kAbove && limit == range.max) ||
@@ -135,11 +171,11 @@ void expect_possible(const Condition& condition) {
   // A limit outside the range gives the same answer for every value in the range, so one value
   // decides.
   const bool always_holds = !never_holds && holds(condition, std::max(range.min, 0.0));
-  throw Error(fmt::format("--fail-if: '{}' {} holds, because {} {}{}", condition.text,
-                          always_holds ? "always" : "never", condition.metric, range_text(range),
-                          range.max == 1 && limit > 1 && limit <= 100
-                              ? fmt::format("; for {:g} % write {:g}", limit, limit / 100)
-                              : ""));
+  const bool may_be_percent = !condition.in_percent && range.max == 1 && limit > 1 && limit <= 100;
+  throw Error(fmt::format(
+      "--fail-if: '{}' {} holds, because {} {}{}", condition.text,
+      always_holds ? "always" : "never", condition.metric, range_text(range, condition.in_percent),
+      may_be_percent ? fmt::format("; for {:g} % write {:g}", limit, limit / 100) : ""));
 }
 
 /// Names that others give to numbers; the makespan of one step is all of its time.
@@ -192,6 +228,7 @@ Metrics collect_metrics(const BubbleReport& report) {
                   {"bubble_time_ns", static_cast<double>(bubble.time)},
                   {"peak_activations", peak.activations}};
   if (peak.bytes) metrics["peak_memory_bytes"] = static_cast<double>(*peak.bytes);
+  if (report.period) metrics["period_ns"] = static_cast<double>(*report.period);
   return metrics;
 }
 
@@ -209,7 +246,7 @@ std::vector<Condition> parse_conditions(const std::vector<std::string>& texts) {
 void expect_known(const std::vector<Condition>& conditions, const Metrics& metrics) {
   for (const Condition& condition : conditions) {
     if (metrics.contains(condition.metric)) {
-      expect_possible(condition);
+      expect_possible(condition, metrics);
       continue;
     }
     std::vector<std::string> names;

@@ -61,14 +61,14 @@ double mean_pipeline(std::span<const ReplicatedStep> steps, const CostTable& tab
 
 std::string describe_drift(const FittedCosts& fitted, std::size_t steps) {
   return fmt::format(
-      "the first {} are left out of the costs: {}ops take {:+.1f} % from then on, which is more "
+      "the first {} are left out of the costs: {}ops take {:.1f} % {} from then on, which is more "
       "than steps differ otherwise; the costs are those of the last {}",
-      traces::counted(static_cast<std::int64_t>(fitted.first_step), "step"),
+      counted(static_cast<std::int64_t>(fitted.first_step), "step"),
       fitted.drift->workers.empty()       ? ""
       : fitted.drift->workers.size() == 1 ? "one rank's "
                                           : "some ranks' ",
-      100 * fitted.drift->change,
-      traces::counted(static_cast<std::int64_t>(steps - fitted.first_step), "step"));
+      100 * std::abs(fitted.drift->change), fitted.drift->change < 0 ? "less time" : "longer",
+      counted(static_cast<std::int64_t>(steps - fitted.first_step), "step"));
 }
 
 }  // namespace

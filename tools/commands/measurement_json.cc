@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/training/training_identity.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/digest.h"
 #include "sim/ir/quantile.h"
 
@@ -115,9 +116,9 @@ void write_training_json(JsonWriter& json, const exec::TrainingResult& trained) 
 }  // namespace
 
 std::string describe_trained(const exec::TrainingResult& trained) {
-  return fmt::format("trained {} step(s), loss {:.6g} to {:.6g}; digest of the weights {}",
-                     trained.losses.size(), trained.losses.front(), trained.losses.back(),
-                     digest_text(exec::digest_weights(trained.stages)));
+  return fmt::format("trained {}, loss {:.6g} to {:.6g}; digest of the weights {}",
+                     counted(std::ssize(trained.losses), "step"), trained.losses.front(),
+                     trained.losses.back(), digest_text(exec::digest_weights(trained.stages)));
 }
 
 void write_measurement_json(JsonWriter& json, const Measurement& measurement) {

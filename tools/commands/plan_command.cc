@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/ir/counted.h"
+#include "sim/model/schedule_refusal.h"
 #include "tools/command.h"
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
@@ -49,6 +51,15 @@ void add_searched(PlanOptions& options) {
     print_message(
         "bubblescope: schedules that search for an order are left out of so many "
         "configurations; '--schedules all,searched' includes them\n");
+}
+
+/// Leaves out schedules that the profile has in no shape: none of their memory and times count.
+void leave_to_profile(PlanOptions& options) {
+  std::erase_if(options.axes.schedules, [&](const std::string& name) {
+    if (refuse_profile(find_schedule(name), options.predict.shape.profile).empty()) return false;
+    options.not_in_profile.push_back(name);
+    return true;
+  });
 }
 
 /// Groups the refusals of each schedule. Shows the configuration that lacks the least memory, or
@@ -200,7 +211,8 @@ void warn_of_unused_numbers(const std::vector<std::string>& unused) {
 int show_plans(traces::PlanTable table, const PlanOptions& options, const PredictInputs& inputs) {
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, inputs);
-  if (options.predict.model.given()) note_untried(table.plans, inputs, options.given);
+  if (options.predict.model.given() && table.configurations > 0)
+    note_untried(table.plans, inputs, options.given);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
   if (table.any_framework && status == 0 && options.format == OutputFormat::kText)
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
@@ -243,7 +255,7 @@ int plan_model(PlanOptions& options) {
         "for one plan, which takes ten times as long\n");
   }
   const std::vector<Configuration> configurations = planner.configurations();
-  if (configurations.empty())
+  if (configurations.empty() && !axes.schedules.empty())
     throw Error(
         "none of --schedules accepts any of these shapes; 'bubblescope check' gives the reason for "
         "one");
@@ -260,6 +272,8 @@ int plan_model(PlanOptions& options) {
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);
+    table.model = planner.model().name;
+    table.reserves_memory = options.reserves_memory;
     if (const KnownErrors* errors = find_nearest_errors(planner.model()).known) {
       table.errors = *errors;
       if (!table.plans.empty() && table.plans.front().no_errors.empty())
@@ -290,8 +304,9 @@ int plan_shapes(PlanOptions& options) {
   if (axes.ranks.empty()) axes.ranks = {4};
   if (axes.microbatches.empty()) axes.microbatches = {8};
   add_searched(options);
+  leave_to_profile(options);
   const std::vector<Configuration> configurations = combine(axes);
-  if (configurations.empty())
+  if (configurations.empty() && !axes.schedules.empty())
     throw Error(
         "with these --vpp and --slices all of --schedules are other schedules; give 2 or more");
   const PredictInputs inputs = read_inputs(options.predict, {});
@@ -322,14 +337,13 @@ void report_interrupt(const InterruptedSweep& stopped, const std::string& journa
   if (isatty(STDERR_FILENO) != 0) draw_progress("\r\x1b[K");
   if (journal.empty())
     print_message(
-        "bubblescope: interrupted after {} configuration(s); results were not saved (use --resume "
+        "bubblescope: interrupted after {}; results were not saved (use --resume "
         "FILE)\n",
-        stopped.done);
+        counted(static_cast<std::int64_t>(stopped.done), "configuration"));
   else
-    print_message(
-        "bubblescope: interrupted; {} more configuration(s) are in {}; this continues from "
-        "there: {}\n",
-        stopped.done, journal, format_own_command_line("plan", arguments));
+    print_message("bubblescope: interrupted; {} now has {} more; this continues from there: {}\n",
+                  journal, counted(static_cast<std::int64_t>(stopped.done), "configuration"),
+                  format_own_command_line("plan", arguments));
 }
 
 int sweep_and_show(PlanOptions& options) {
@@ -347,6 +361,7 @@ int run_plan(const Arguments& arguments) {
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
   warn_of_unused_shape(options->predict, options->axes.schedules);
+  leave_to_profile(*options);
   options->files = find_journals(std::move(options->files), options->words);
   if (has_interrupt_check()) return sweep_and_show(*options);
   const InterruptCatcher catcher;

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/quantile.h"
 #include "sim/predict/choose_lowering.h"
 #include "sim/predict/memory_caps.h"
@@ -56,9 +57,10 @@ std::string describe(const Measurement& measurement) {
   std::sort(sorted.begin(), sorted.end());
   std::string text = fmt::format("\nmeasured on {}, --work {}, {}\n", measurement.backend,
                                  measurement.work, measurement.device);
-  text += fmt::format("{} step(s): makespan {:.6g} ms to {:.6g} ms; shown is the median\n",
-                      sorted.size(), static_cast<double>(sorted.front()) / 1e6,
-                      static_cast<double>(sorted.back()) / 1e6);
+  text +=
+      fmt::format("{}: makespan {:.6g} ms to {:.6g} ms; shown is the median\n",
+                  counted(std::ssize(sorted), "step"), static_cast<double>(sorted.front()) / 1e6,
+                  static_cast<double>(sorted.back()) / 1e6);
   const std::string devices = to_string(measurement.devices);
   if (!devices.empty()) text += devices + "\n";
   if (measurement.activity) text += to_string(*measurement.activity) + "\n";

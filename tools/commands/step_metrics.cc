@@ -16,6 +16,16 @@ Metrics collect_step_metrics(const TimedStep& step) {
     metrics["noise_p50_ns"] = static_cast<double>(times->p50);
     metrics["noise_p95_ns"] = static_cast<double>(times->p95);
     metrics["noise_mean_ns"] = static_cast<double>(times->mean);
+    metrics["noise_p5_ns"] = static_cast<double>(times->p5);
+    metrics["noise_min_ns"] = static_cast<double>(times->shortest);
+    metrics["noise_max_ns"] = static_cast<double>(times->longest);
+  }
+  if (const std::optional<ServingReport>& serving = step.report.serving) {
+    metrics["time_to_first_token_p50_ns"] = static_cast<double>(serving->first_token_p50);
+    metrics["time_to_first_token_p95_ns"] = static_cast<double>(serving->first_token_p95);
+    metrics["time_to_first_token_mean_ns"] = serving->first_token_mean;
+    metrics["time_to_first_token_max_ns"] = static_cast<double>(serving->first_token_max);
+    metrics["microbatches_per_second"] = serving->microbatches_per_second;
   }
   return metrics;
 }

@@ -18,6 +18,7 @@
 #include "sim/ir/number.h"
 #include "tools/flags/words.h"
 #include "traces/files/gzip.h"
+#include "traces/files/trace_format.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/rank_words.h"
 
@@ -101,6 +102,19 @@ bool holds_traces(const std::string& folder) {
     return std::any_of(files.begin(), files.end(), begins_as_events);
   } catch (const Error&) {
     return false;  // it cannot be read
+  }
+}
+
+/// Whether the first trace of a folder has ops of a pipeline.
+bool holds_pipeline(const std::string& folder) {
+  try {
+    const std::vector<std::string> files = list_files(folder);
+    const auto first = std::find_if(files.begin(), files.end(), begins_as_events);
+    if (first == files.end()) return is_ascend(folder);
+    traces::read_trace(*first, nullptr);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 
@@ -211,7 +225,7 @@ std::string read_begin(const std::string& path) {
 }
 
 std::string name_some(const std::vector<std::string>& names) {
-  constexpr std::size_t kMaxNames = 5;
+  constexpr std::size_t kMaxNames = 8;
   if (names.size() <= kMaxNames) return fmt::format("{}", fmt::join(names, ", "));
   return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMaxNames, ", "),
                      names.size() - kMaxNames);
@@ -223,8 +237,10 @@ InnerTraces find_inner_traces(const std::string& folder) {
   std::vector<std::string> found;
   append_folders(root, kMaxDepth, found);
   if (found.empty()) return {};
+  const bool is_job = are_of_one_job(root, found);
+  if (!is_job) std::stable_partition(found.begin(), found.end(), holds_pipeline);
   const std::string advice = advise(root, found);
-  if (!are_of_one_job(root, found)) found.clear();
+  if (!is_job) found.clear();
   return {std::move(found), advice};
 }
 

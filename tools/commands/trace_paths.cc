@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tools/commands/read_in_parallel.h"
 #include "tools/commands/trace_folders.h"
@@ -94,31 +95,58 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
-/// Describes a folder without traces: the first files that look like traces with the reasons why
-/// they are none, all others by name only, and the folders below it that hold traces.
+/// A reason without the advice behind it, in a folder's own words: "rank0.json: there is no op".
+struct ShortReason {
+  std::string reason;
+  std::string advice;  ///< what to do; empty where it says nothing
+};
+
+ShortReason shorten(const Unread& file) {
+  const std::string name = file_name(file.path);
+  if (is_timer_log(file.path)) return {name + " is a log of timers: give it by itself", ""};
+  std::string reason = file.reason;
+  if (const std::size_t at = reason.find(file.path); at != reason.npos)
+    reason.replace(at, file.path.size(), name);
+  // Where a file is damaged, all of the reason is about its own content.
+  const std::size_t end = file.is_sound ? reason.find("; ") : reason.npos;
+  if (end == reason.npos) return {reason, ""};
+  return {reason.substr(0, end), reason.substr(end + 2)};
+}
+
+/// Describes a folder without traces: a line for each of the first files that look like traces,
+/// with the reason why it is none, each advice once, all other files by name only, and the folders
+/// below it that hold traces.
 [[noreturn]] void refuse_folder(const std::string& folder, const std::vector<Unread>& unread,
                                 const std::string& advice) {
-  constexpr std::size_t kMaxReasons = 3;
-  std::vector<std::string> names;
+  constexpr std::size_t kMaxReasons = 8;
+  std::vector<std::string> others;
   std::vector<std::string> reasons;
+  std::vector<std::string> advices;
   for (const Unread& file : unread) {
-    names.push_back(file_name(file.path));
-    if (reasons.size() == kMaxReasons) continue;
-    if (is_timer_log(file.path))
-      reasons.push_back(file.path + " is a log of timers: give it by itself");
-    else if (has_trace_ending(file.path) && (advice.empty() || !file.is_sound))
-      reasons.push_back(file.reason);
+    const bool is_explained = is_timer_log(file.path) ||
+                              (has_trace_ending(file.path) && (advice.empty() || !file.is_sound));
+    if (!is_explained || reasons.size() == kMaxReasons) {
+      others.push_back(file_name(file.path));
+      continue;
+    }
+    ShortReason next = shorten(file);
+    reasons.push_back(std::move(next.reason));
+    if (!next.advice.empty() &&
+        std::find(advices.begin(), advices.end(), next.advice) == advices.end())
+      advices.push_back(std::move(next.advice));
   }
   std::string text = fmt::format("{} holds no trace of a pipeline", folder);
   if (!advice.empty()) text += "; " + advice;
-  if (names.empty()) {
+  if (unread.empty()) {
     if (advice.empty()) text += ": there is no file in it, nor a trace in folders below it";
     throw Error(text);
   }
-  text += fmt::format("; looked at {}: {}", traces::counted(std::ssize(names), "file"),
-                      name_some(names));
-  for (const std::string& reason : reasons) text += "; " + reason;
-  if (advice.empty()) text += ". What is read: " + describe_formats();
+  text += "; looked at " + counted(std::ssize(unread), "file");
+  if (!others.empty())
+    text += (reasons.empty() ? ": " : ", besides those below: ") + name_some(others);
+  for (const std::string& reason : reasons) text += "\n  " + reason;
+  for (const std::string& each : advices) text += "\n" + each;
+  if (advice.empty()) text += "\nwhat is read: " + describe_formats();
   throw Error(text);
 }
 

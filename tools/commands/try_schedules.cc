@@ -55,16 +55,16 @@ void expect_halves(const Schedule& schedule, const CostTable& costs) {
         (schedule.is_side_stage(op.stage) ? splits_shards : splits_stages) = true;
   const char* const whole = ", which the trace shows whole; --split-b 0.5 would halve it";
   if (splits_stages && !costs.stages.front().input_grad)
-    throw Error(std::string("splits the backward") + whole);
+    throw Error(std::string("the backward is split") + whole);
   if (splits_shards && !costs.stages.back().input_grad)
-    throw Error(std::string("splits the backward of the output layer's shards") + whole);
+    throw Error(std::string("the backward of the output layer's shards is split") + whole);
 }
 
 Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
   const CostTable& costs = work.costs;
   if (!has_kind(*schedule, OpKind::kBackward) && !has_kind(*schedule, OpKind::kInputGrad) &&
       has_backward(costs.stages.back()))
-    throw Error("has no backward, which the measured steps have: it trains nothing");
+    throw Error("there is no backward, which the measured steps have: nothing is trained");
   expect_halves(*schedule, costs);
   Config config;
   config.costs = keep_workers(costs, *work.measured, *schedule);
@@ -184,16 +184,17 @@ ValidSchedule build_try(const Wanted& wanted, const ValidSchedule& measured, dou
   const std::string& name = wanted.name;
   if (measured->side_stages > 0 && (name == kSearch || !find_schedule(name).splits_output_layer))
     throw Error(
-        "has the output layer on one rank; the trace shows the time of its shards, and not what "
+        "the output layer is on one rank; the trace shows the time of its shards, and not what "
         "the whole of it takes there");
   if (name == kSearch) {
     if (!costs.stages.front().input_grad)
-      throw Error("splits the backward, which the trace shows whole; --split-b 0.5 would halve it");
+      throw Error(
+          "the backward is split, which the trace shows whole; --split-b 0.5 would halve it");
     return search_order(measured, wanted, peak, costs);
   }
   const ScheduleDef& def = find_schedule(name);
   if (def.splits_output_layer && measured->side_stages == 0)
-    throw Error("splits the output layer, whose time the trace does not show by itself");
+    throw Error("the output layer is split, whose time the trace does not show by itself");
   if (wanted.chunks) expect_layers(*wanted.chunks, def, measured->shape);
   return build_schedule(def, make_try_request(def, *measured, wanted, costs));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "tools/flags/bare_size.h"
@@ -136,8 +137,9 @@ void check_levels(const PartitionOptions& options) {
   const std::size_t levels = std::max<std::size_t>(options.levels.size(), 1);
   const std::size_t speeds = options.bytes_per_second.size();
   if (speeds > 1 && speeds != levels)
-    throw Error("--bandwidth has " + std::to_string(speeds) + " entries for " +
-                std::to_string(levels) + " level(s); give one, or one per level");
+    throw Error("--bandwidth has " + counted(static_cast<std::int64_t>(speeds), "entry") + " for " +
+                counted(static_cast<std::int64_t>(levels), "level") +
+                "; give one, or one per level");
 }
 
 void expect_flags_of_method(const PartitionOptions& options) {

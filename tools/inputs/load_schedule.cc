@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/validate.h"
@@ -54,8 +55,9 @@ void expect_agreement(const Schedule& schedule, const PredictInputs& inputs,
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {
   print_message_drawing(traces::draw_grid(schedule, name_flags(problems)));
-  throw Error(Fault::kProblem, fmt::format("{} is not legal: {} problem(s), the first: {}",
-                                           schedule.name, problems.size(), to_string(problems[0])));
+  throw Error(Fault::kProblem,
+              fmt::format("{} is not legal: {}, the first: {}", schedule.name,
+                          counted(std::ssize(problems), "problem"), to_string(problems[0])));
 }
 
 /// Whether neither flags nor files of the flags say how many micro-batches there are.

@@ -213,7 +213,10 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   }
   const StepInterval bounds = compute_interval(report.makespan, *errors.known);
   json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
-  json.member("from", errors.known->from()).end_object();
+  json.member("from", errors.known->from());
+  if (const std::string& none_had = placed.on.unpublished_schedule; !none_had.empty())
+    json.member("no_run_had", none_had);
+  json.end_object();
 }
 
 }  // namespace
@@ -268,8 +271,17 @@ void report_model_notes(const PlacedModel& placed, const BubbleReport& report,
 }
 
 std::map<std::string, double> model_metrics(const PlacedModel& placed, const BubbleReport& report) {
-  return {{"mfu", compute_model_rates(placed.on, report.shape, report.makespan).mfu},
-          {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
+  const ModelRates rates = compute_model_rates(placed.on, report.shape, report.makespan);
+  std::map<std::string, double> metrics{
+      {"mfu", rates.mfu},
+      {"tokens_per_second_per_gpu", rates.tokens_per_second / rates.devices},
+      {"head_room_bytes", static_cast<double>(find_fit(placed, report).head_room)}};
+  const NearestErrors errors = find_nearest_errors(placed.on);
+  if (!errors.known) return metrics;
+  const StepInterval interval = compute_interval(report.makespan, *errors.known);
+  metrics["interval_low_ns"] = static_cast<double>(interval.low);
+  metrics["interval_high_ns"] = static_cast<double>(interval.high);
+  return metrics;
 }
 
 }  // namespace bubblescope::tools

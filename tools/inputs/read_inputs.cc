@@ -71,6 +71,7 @@ std::optional<Noise> noise_of_costs(const PredictInputs& inputs) {
 PredictInputs read_inputs(PredictOptions flags, const std::vector<std::string>& schedules) {
   expect_stdin_once(flags, schedules);
   expect_one_cost_source(flags);
+  note_recompute_order(flags);
   flags = take_replicas(std::move(flags));
   InputFiles files;
   if (!flags.cost.file.empty()) {

@@ -123,6 +123,20 @@ void note_last_messages(const CostTable& table, const std::string& file) {
       file, key);
 }
 
+void note_recompute_order(const PredictOptions& options) {
+  const Profile profile = options.shape.profile;
+  const std::vector<Recompute>& recompute = options.moves.recompute;
+  const auto recomputes = [](Recompute one) { return one != Recompute::kNone; };
+  if (profile == Profile::kNone || options.model.given() ||
+      std::none_of(recompute.begin(), recompute.end(), recomputes))
+    return;
+  print_message(
+      "bubblescope: R's are ops of their own here, which begin before the gradient has come, while "
+      "activation checkpointing, as in {}, recomputes within the backward; for its times leave "
+      "--recompute out, and give --b the time of R and B together\n",
+      to_string(profile));
+}
+
 void note_output_layer(const ScheduleDef& def, const PredictOptions& options) {
   if (!def.splits_output_layer || options.model.given()) return;
   if (options.cost.file.empty() && options.cost.uniform.output_layer == 0)

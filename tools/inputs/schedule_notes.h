@@ -46,6 +46,10 @@ void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options);
 /// Says where a cost file gives the last stage messages to a next one.
 void note_last_messages(const CostTable& table, const std::string& file);
 
+/// Says that the backwards of a framework recompute within themselves, where R's are ops of their
+/// own, and how to give such a backward.
+void note_recompute_order(const PredictOptions& options);
+
 /// Says where a schedule splits an output layer that takes no time.
 void note_output_layer(const ScheduleDef& def, const PredictOptions& options);
 

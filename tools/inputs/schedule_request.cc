@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/model/schedule_refusal.h"
 #include "sim/predict/models.h"
@@ -63,9 +64,10 @@ std::int32_t microbatches_of(const PredictInputs& inputs, const std::string& sch
   const std::int64_t microbatches = batch / samples;
   if (microbatches > kMaxMicrobatches)
     throw Error(
-        fmt::format("--global-batch-size {} makes {} micro-batches of {} sample(s), the "
+        fmt::format("--global-batch-size {} makes {} micro-batches of {}, the "
                     "limit is {}; give at most {}",
-                    batch, microbatches, samples, kMaxMicrobatches, kMaxMicrobatches * samples));
+                    batch, microbatches, counted(samples, "sample"), kMaxMicrobatches,
+                    kMaxMicrobatches * samples));
   if (batch % samples != 0)
     throw Error(
         fmt::format("--global-batch-size {} is not a multiple of --dp {} times "

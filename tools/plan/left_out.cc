@@ -49,11 +49,15 @@ std::vector<traces::Refusal> find_left_out(const PlanQuestion& question,
                                            const std::vector<Configuration>& configurations,
                                            const traces::PlanTable& table) {
   std::vector<traces::Refusal> left_out;
+  for (const std::string& name : question.not_in_profile)
+    left_out.push_back(
+        {name, refuse_profile(find_schedule(name), question.predict.shape.profile), 0, {}});
   for (const std::string& name : list_named_schedules(question.schedules)) {
     const auto is_planned = [&](const Plan& plan) { return plan.configuration.schedule == name; };
     const auto is_refused = [&](const auto& refused) { return refused.schedule == name; };
     if (std::any_of(table.plans.begin(), table.plans.end(), is_planned)) continue;
     if (std::any_of(table.refusals.begin(), table.refusals.end(), is_refused)) continue;
+    if (std::any_of(left_out.begin(), left_out.end(), is_refused)) continue;
     traces::Refusal& next = left_out.emplace_back();
     next.schedule = name;
     next.configurations = std::count_if(configurations.begin(), configurations.end(), is_refused);

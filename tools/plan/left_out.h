@@ -11,8 +11,9 @@
 
 namespace bubblescope::tools {
 
-/// Returns a refusal for each schedule that --schedules names and that has neither a plan nor a
-/// refusal in the table. Schedules of "all" and "searched" may be missing without one.
+/// Returns a refusal for each schedule that --profile refuses, and for each that --schedules names
+/// and that has neither a plan nor a refusal in the table. Schedules of "all" and "searched" may be
+/// missing without one.
 std::vector<traces::Refusal> find_left_out(const PlanQuestion& question,
                                            const std::vector<Configuration>& configurations,
                                            const traces::PlanTable& table);

@@ -22,8 +22,10 @@ struct PlanQuestion {
   ModelAxes model_axes;
   std::vector<std::string> given;  ///< of the flags that a plan may try in more ways
   std::string schedules = "all";
+  std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;
+  bool reserves_memory = false;  ///< --reserve-memory is given
 
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sim/analysis/asynchronous.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/runtime.h"
@@ -122,9 +123,9 @@ void warn_of_missing_flushes(const ValidSchedule& order) {
   for (const WeightReport& weights : account_for_weights(order, {}))
     staleness = std::max(staleness, weights.staleness);
   print_message(
-      "bubblescope: {} does not flush: weights are up to {} update(s) old, and a step here "
+      "bubblescope: {} does not flush: weights are up to {} old, and a step here "
       "fills and drains the pipeline, which training does once\n",
-      order->name, staleness);
+      order->name, counted(staleness, "update"));
 }
 
 /// Returns " --slices 2 (of schedules that slice sequences)", or nothing.

@@ -8,6 +8,7 @@
 #include <queue>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/costs/aceso_profile.h"
 #include "traces/costs/cost_file.h"
@@ -217,9 +218,9 @@ class GraphReader {
     }
     if (left > 0)
       throw Error(
-          fmt::format("{}: {} layer(s) wait for each other in a circle; a model's edges "
+          fmt::format("{}: there is a circle of waits among {}; a model's edges "
                       "lead from its inputs to its output",
-                      file_, left));
+                      file_, counted(static_cast<std::int64_t>(left), "layer")));
     return graph;
   }
 

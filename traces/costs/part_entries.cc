@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/json/part_lane.h"
 
@@ -35,10 +36,10 @@ std::string read_name(const JsonNode& node, const PartsAbove& above) {
 std::vector<Nanos> read_times(const JsonNode& node, std::int32_t layers) {
   if (!node.is_array()) return {node.duration()};
   if (node.size() != static_cast<std::size_t>(layers))
-    node.refuse(
-        fmt::format("has {} entries for {} layer(s); give one per layer, or one time for "
-                    "all",
-                    node.size(), layers));
+    node.refuse(fmt::format(
+        "has {} for {}; give one per layer, or one time for "
+        "all",
+        counted(static_cast<std::int64_t>(node.size()), "entry"), counted(layers, "layer")));
   std::vector<Nanos> times;
   for (std::size_t layer = 0; layer < node.size(); ++layer) times.push_back(node[layer].duration());
   return times;
@@ -87,9 +88,9 @@ void expect_size(const JsonNode& node, const OpParts& op) {
   if (op.empty()) node.refuse("has no parts; list them, or give the time of the whole op");
   if (std::int64_t{op.layers} * static_cast<std::int64_t>(op.parts.size()) > kMaxPartsOfOp)
     node.refuse(
-        fmt::format("has more than {} parts over its {} layer(s); fold layers into one, "
+        fmt::format("has more than {} parts over its {}; fold layers into one, "
                     "with the times of all",
-                    kMaxPartsOfOp, op.layers));
+                    kMaxPartsOfOp, counted(op.layers, "layer")));
   Nanos sum = 0;
   for (const OpPart& part : op.parts)
     for (std::int32_t layer = 0; layer < op.layers; ++layer) {

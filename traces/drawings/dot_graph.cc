@@ -206,8 +206,8 @@ class DotGraph {
         id, fits ? name : "", (left(id) + right(id)) / 2, y(id), width / kPointsPerInch,
         kBoxHeight / kPointsPerInch, hex(colour), hex(ink_on(colour)));
     if (critical_.contains(id)) print(" color=red penwidth=2");
-    print(" tooltip=\"{}: {} to {}", name, format_time(timeline_.start[id]),
-          format_time(timeline_.end[id]));
+    print(" tooltip=\"{}: {} to {}", name, format_time(timeline_.start[id] - origin_),
+          format_time(timeline_.end[id] - origin_));
     if (is_conclusive(record_.report)) print(", slack {}", format_time(record_.report.slack[id]));
     print("\"]\n");
   }

@@ -162,9 +162,10 @@ class TimelineDrawing {
   std::int32_t slices() const { return record_.schedule->shape.slices; }
 
   std::string title() const {
-    return fmt::format("{}: {}, {}{}\n", record_.schedule->name,
-                       shape_text(record_.schedule->shape), record_.timeline.source,
-                       conditions_text(record_.made));
+    const std::string& name = record_.schedule->name;
+    const std::string& source = record_.timeline.source;
+    return fmt::format("{}: {}{}{}\n", name, shape_text(record_.schedule->shape),
+                       source == name ? "" : ", " + source, conditions_text(record_.made));
   }
 
   std::string axis(int begin, int end) const {

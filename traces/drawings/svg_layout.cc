@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "traces/drawings/svg_parts.h"
+#include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
 
 namespace bubblescope::traces {
@@ -36,6 +37,8 @@ Nanos typical_duration(std::vector<Nanos> durations) {
 }
 
 }  // namespace
+
+std::string SvgLayout::moment(Nanos time) const { return format_time(time - step.origin); }
 
 double SvgLayout::top(std::int32_t rank) const { return kHead + pitch * rank; }
 

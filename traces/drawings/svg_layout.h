@@ -1,6 +1,7 @@
 // The layout of the SVG timeline.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "traces/drawings/columns.h"
@@ -25,6 +26,8 @@ struct SvgLayout {
   double x(Nanos time) const {
     return left + static_cast<double>(time - step.origin) * chart / static_cast<double>(step.span);
   }
+  /// Returns a time as text, counted from the step's first start, as its axis counts.
+  std::string moment(Nanos time) const;
   double top(std::int32_t rank) const;
   double middle(std::int32_t rank) const { return top(rank) + height() / 2; }
   /// Returns the height of a row, without its strips and the gap to the next.

@@ -7,7 +7,6 @@
 #include <array>
 
 #include "traces/drawings/svg_rows.h"
-#include "traces/text/time_axis.h"
 
 namespace bubblescope::traces {
 
@@ -53,8 +52,8 @@ class PartStrips {
     const double x = layout_.x(start);
     if (layout_.tooltips)
       canvas_.begin_group(fmt::format("{} of {}, layer {}: {} to {}, lane {}", use.name,
-                                      to_string(op.op), span.layer, format_time(start),
-                                      format_time(end), kPartLanes[use.lane].name));
+                                      to_string(op.op), span.layer, layout_.moment(start),
+                                      layout_.moment(end), kPartLanes[use.lane].name));
     canvas_.rect({x, layout_.part_top(op.rank, static_cast<std::size_t>(lane)), layout_.x(end) - x,
                   height()},
                  fmt::format("class=\"cell {}\"", colour_class(palette_, op.op)));

@@ -71,8 +71,8 @@ class Rows {
 
   std::string tooltip(InstructionId id) const {
     std::string text =
-        fmt::format("{}: {} to {}", to_string(op(id)), format_time(timeline_.start[id]),
-                    format_time(timeline_.end[id]));
+        fmt::format("{}: {} to {}", to_string(op(id)), layout_.moment(timeline_.start[id]),
+                    layout_.moment(timeline_.end[id]));
     if (is_conclusive(record_.report)) text += ", slack " + format_time(record_.report.slack[id]);
     return text;
   }

@@ -142,10 +142,18 @@ const std::string& JsonNode::text() const {
 
 namespace {
 
-/// A quantity as the command line takes it: strings unchanged, numbers in decimal.
+/// A quantity as the command line takes it: strings unchanged, which must have a unit, and numbers
+/// in decimal.
 std::string format_quantity(const JsonNode& node) {
   const Json& value = node.value();
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const bool is_bare = text.find_first_not_of("0123456789.eE+- ") == text.npos;
+    if (is_bare && text.find_first_of("123456789") != text.npos)  // 0 is 0 in any unit
+      node.refuse(fmt::format("{} has no unit; give it one, or write a number without quotes",
+                              quote(text)));
+    return text;
+  }
   if (value.is_number_float()) return fmt::format("{}", value.get<double>());
   if (value.is_number()) return value.dump();
   node.refuse("must be a number, or a string with a number and a unit");

@@ -84,7 +84,7 @@ class WatchedParser final : public nlohmann::json_sax<Json> {
     if (const auto* fault = dynamic_cast<const Json::parse_error*>(&refused))
       throw invalid_json(text_, fault->byte, refused, file_);
     // The only other error is a number that does not fit into a double.
-    throw Error(fmt::format("{}: no valid json: {}", file_, parser_message(refused)));
+    throw Error(fmt::format("{}: not valid JSON: {}", file_, parser_message(refused)));
   }
 
   /// Returns the parsed value; call it only after parsing has succeeded.
@@ -197,10 +197,11 @@ std::optional<Json> scan_values(std::string_view text, const std::string& file) 
 Error invalid_json(std::string_view text, std::size_t byte, const std::exception& refused,
                    const std::string& file) {
   return Error(
-      fmt::format("{}: no valid json: {}", place_of(text, byte, file), parser_message(refused)));
+      fmt::format("{}: not valid JSON: {}", place_of(text, byte, file), parser_message(refused)));
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
+  if (text.find_first_not_of(" \t\r\n") == text.npos) throw Error(file + " is empty");
   if (std::optional<Json> scanned = scan_values(text, file)) return *std::move(scanned);
   WatchedParser parser(text, file);
   Json::sax_parse(text.begin(), text.end(), &parser);

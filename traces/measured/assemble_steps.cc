@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/measured/accumulated_runs.h"
 #include "traces/measured/build_step.h"
@@ -210,14 +211,15 @@ OrderedSteps order_complete_steps(std::map<StepKey, StepOps> steps, const Observ
   std::erase_if(ordered.drafts,
                 [&](const auto& draft) { return draft.second.step.missing_ranks != missing; });
   if (others > 0)
-    ordered.found.left_out.push_back(fmt::format(
-        "{} step(s) left out: they have another number of micro-batches, or other kinds of ops, "
-        "than those shown",
-        others));
+    ordered.found.left_out.push_back(
+        fmt::format("{} left out, with another number of micro-batches, or other kinds of ops, "
+                    "than those shown",
+                    counted(static_cast<std::int64_t>(others), "step")));
   if (ordered.drafts.size() + others < steps.size())
     ordered.found.left_out.push_back(fmt::format(
-        "{} step(s) left out: they do not have the {} ops of a whole one",
-        steps.size() - others - ordered.drafts.size(), first.step.schedule->op_count()));
+        "{} left out, without the {} ops of a whole one",
+        counted(static_cast<std::int64_t>(steps.size() - others - ordered.drafts.size()), "step"),
+        first.step.schedule->op_count()));
   return ordered;
 }
 

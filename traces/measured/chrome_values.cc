@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "traces/measured/chrome_events.h"
 #include "traces/schedules/cell.h"
@@ -87,18 +88,19 @@ std::string describe_left_out(const ChromeEvents& events) {
   }
   std::string text;
   for (const auto& [category, count] : shown)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
-                        category.empty() ? "slices without category" : category);
-  if (const std::size_t further = events.left_out.size() - shown.size(); further > 0)
-    text += fmt::format(" and slices of {} further categor{}", further, further == 1 ? "y" : "ies");
+    text += (text.empty() ? "" : ", ") + (category.empty()
+                                              ? counted(count, "slice") + " without category"
+                                              : fmt::format("{} {}", count, category));
+  if (const std::int64_t further = std::ssize(events.left_out) - std::ssize(shown); further > 0)
+    text += " and slices of " + counted(further, "further category");
   return text;
 }
 
 std::string describe_negative_durations(std::int64_t slices) {
   return fmt::format(
-      "{} slice(s) have a duration below zero, as what had not ended when the trace did: they are "
-      "taken to have none, and what they did is missing from busy times",
-      slices);
+      "{} with a duration below zero, as of what had not ended when the trace did: it is taken to "
+      "have none, and what it did is missing from busy times",
+      counted(slices, "slice"));
 }
 
 }  // namespace bubblescope::traces

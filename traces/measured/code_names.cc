@@ -83,6 +83,8 @@ std::size_t find_fixed_end(std::string_view name, std::size_t at, bool has_meani
     if (name[end] != '.' || end + 1 == name.size() || !is_digit(name[end + 1])) break;
     ++parts;
   }
+  const bool is_inside_word = letters + 1 < at && end < name.size() && is_letter(name[end]);
+  if (is_inside_word && !has_meaning) return end;
   if (is_fixed_word(name.substr(letters, at - letters))) return end;
   const bool has_words = std::any_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(at),
                                      [](char sign) { return is_letter(sign); });

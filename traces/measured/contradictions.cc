@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/ir/counted.h"
 #include "traces/measured/time_span.h"
 
 namespace bubblescope::traces {
@@ -209,15 +210,15 @@ std::vector<std::string> describe_disorder(const std::vector<std::vector<HostEve
   }
   std::vector<std::string> found;
   if (disordered > 0)
-    found.push_back(fmt::format(
-        "{} event(s) of the host are not in the order of their running numbers (\"Ev Idx\"): times "
-        "were changed",
-        disordered));
+    found.push_back(
+        fmt::format("{} of the host out of the order of the running numbers (\"Ev Idx\"): times "
+                    "were changed",
+                    counted(disordered, "event")));
   if (crossing > 0)
-    found.push_back(fmt::format(
-        "{} op(s) or call(s) begin within a call of their thread and end after it, which "
-        "no recording does: times in the file do not fit together",
-        crossing));
+    found.push_back(
+        fmt::format("ops or calls ({}) begin within a call of their thread and end after it, which "
+                    "no recording does: times in the file do not fit together",
+                    crossing));
   return found;
 }
 
@@ -229,15 +230,15 @@ std::vector<std::string> find_contradictions(const ChromeEvents& events, const P
   const auto host = find_outer_by_thread(events, is_on_host);
   if (const std::int64_t half = count_half_flows(events); half > 0)
     found.push_back(
-        fmt::format("{} flow(s) from a call to its gradient function lack one end (\"fwdbwd\"): "
+        fmt::format("{} from a call to its gradient function without one end (\"fwdbwd\"): "
                     "events are missing",
-                    half));
+                    counted(half, "flow")));
   const auto gradients = find_outer_by_thread(events, is_gradient);
   if (const std::int64_t loose = count_loose_flows(events, host, gradients); loose > 0)
     found.push_back(
-        fmt::format("{} end(s) of flows (\"fwdbwd\") lie in no call or gradient function: those "
+        fmt::format("{} of flows (\"fwdbwd\") in no call or gradient function: those "
                     "are missing, or were renamed or moved",
-                    loose));
+                    counted(loose, "end")));
   if (ops.spans.empty()) return found;
   const std::vector<TimeSpan> steps = find_steps(ops.spans);
   const std::vector<OpSpan> sorted = sort_ops(ops.spans);

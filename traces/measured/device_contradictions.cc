@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/quantile.h"
 #include "traces/measured/time_span.h"
 #include "traces/text/time_axis.h"
@@ -90,11 +91,11 @@ class DeviceCheck {
     };
     if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
       found_.push_back(fmt::format(
-          "{} launch(es) have no kernel in the file, so that ops may appear shorter than they were",
-          count));
+          "{} without a kernel in the file, so that ops may appear shorter than they were",
+          counted(count, "launch")));
     if (const auto count = std::count_if(first, activities_.end(), lacks_launch))
       found_.push_back(
-          fmt::format("{} kernel(s) have no launch in the file and are in no op", count));
+          fmt::format("{} without a launch in the file, and in no op", counted(count, "kernel")));
   }
 
   /// Kernels that begin before they were launched, or before the one before them on their stream
@@ -116,14 +117,14 @@ class DeviceCheck {
     }
     if (early > 0)
       found_.push_back(
-          fmt::format("{} kernel(s) begin before they were launched: the file was changed, or its "
+          fmt::format("{} began before the launch: the file was changed, or its "
                       "clocks differ",
-                      early));
+                      counted(early, "kernel")));
     if (overlapping > 0)
       found_.push_back(
-          fmt::format("{} kernel(s) begin before the one before them on the same stream has ended: "
+          fmt::format("{} began before the previous one on the same stream had ended: "
                       "times in the file were changed",
-                      overlapping));
+                      counted(overlapping, "kernel")));
   }
 
   /// Within an op, a device is not idle while launched kernels wait for nothing. Ops of one kind

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/analysis/replay.h"
+#include "sim/ir/counted.h"
 #include "traces/measured/number_ranges.h"
 #include "traces/measured/trust.h"
 
@@ -39,7 +40,8 @@ AssembledSteps separate_incomplete_steps(AssembledSteps read) {
   const std::string why = broken->timeline.breakdown;
   const auto count = std::count_if(steps.begin(), steps.end(), is_broken);
   if (count < std::ssize(steps)) {
-    read.remarks.notes.push_back(fmt::format("{} incomplete step(s) left out: {}", count, why));
+    read.remarks.notes.push_back(
+        fmt::format("{} left out: {}", counted(count, "incomplete step"), why));
     std::vector<std::int64_t> gone;
     for (const MeasuredStep& step : steps)
       if (is_broken(step)) gone.push_back(step.number);

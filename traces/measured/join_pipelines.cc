@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/kept_recorders.h"
@@ -225,14 +226,13 @@ RankedTrace join_pipelines(ObservedTrace trace) {
   }
   const std::size_t twins = trace.recorders.size() - placed.size();
   trace.remarks.notes.push_back(
-      fmt::format("the traces are sorted into {} pipeline(s) of {} ranks: other ways to join them "
+      fmt::format("the traces are sorted into {} of {}: other ways to join them "
                   "are excluded, as ops would begin before their input",
-                  replica.size(), places.size()));
+                  counted(std::ssize(replica), "pipeline"), counted(std::ssize(places), "rank")));
   if (twins > 0)
     trace.remarks.notes.push_back(fmt::format(
-        "{} trace(s) run all ops at the times of another one, as tensor-parallel ranks do, and are "
-        "left out",
-        twins));
+        "{} left out, with all ops at the times of another one, as tensor-parallel ranks have them",
+        counted(static_cast<std::int64_t>(twins), "trace")));
   return {keep_placed(std::move(trace), placed), true};
 }
 

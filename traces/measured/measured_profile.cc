@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/measured/contradictions.h"
 #include "traces/measured/early_end.h"
 #include "traces/measured/lost_time.h"
@@ -39,7 +40,7 @@ std::optional<std::string> describe_unknown_messages(const ChromeEvents& events)
   if (posted == 0 || count(Activity::kMessageKernel) > 0 || count(Activity::kCollective) == 0)
     return {};
   return fmt::format(
-      "{} send(s) and receive(s) are posted, but no kernel is known as theirs: NCCL names such "
+      "sends and receives are posted ({}), but no kernel is known as theirs: NCCL names such "
       "kernels SendRecv, and RCCL names all of its kernels alike (ncclDevKernel_Generic). When "
       "messages were in transit is unknown, and counts as time that nothing explains",
       posted);
@@ -60,8 +61,8 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
     remarks.notes.push_back(remarks.doubts.back());
   }
   if (found.outside_marks > 0)
-    remarks.notes.push_back(fmt::format("{}: {} op(s) left out, which lie in no ProfilerStep",
-                                        profile.file, found.outside_marks));
+    remarks.notes.push_back(fmt::format("{}: {} left out, which lie in no ProfilerStep",
+                                        profile.file, counted(found.outside_marks, "op")));
   return remarks;
 }
 

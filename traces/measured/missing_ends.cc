@@ -30,7 +30,7 @@ ObservedTrace note_missing_last_ranks(ObservedTrace trace,
   if (one_apart)
     trace.remarks.faults.push_back(fmt::format(
         "the last of the ranks runs {} forwards before its first backward, where the last stage "
-        "runs one: {} trace(s) of further ranks are missing",
+        "runs one: traces of further ranks are missing ({})",
         warmups.back(), warmups.back() - 1));
   else if (!has_chunks(trace))
     trace.remarks.doubts.push_back(fmt::format(

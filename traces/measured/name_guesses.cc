@@ -117,6 +117,13 @@ void append_literal(char sign, std::string& pattern) {
   pattern += sign;
 }
 
+/// Whether a name is that of the update at the end of a step, which is no pipeline op.
+bool is_update(const std::string& small) {
+  constexpr std::array<const char*, 5> kWords{"optim", "adam", "zero_grad", "update", "clip_grad"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return small.find(word) != small.npos; });
+}
+
 }  // namespace
 
 const char* guess_kind(const std::string& name) {
@@ -129,7 +136,9 @@ const char* guess_kind(const std::string& name) {
 
 bool is_communication(const std::string& name) {
   const std::string small = lower(name);
-  for (const char* const word : {"recv", "send", "gloo:", "nccl:", "c10d::"})
+  for (const char* const word :
+       {"recv", "send", "gloo:", "nccl:", "c10d::", "all2all", "alltoall", "all_to_all",
+        "allreduce", "all_reduce", "reducescatter", "reduce_scatter", "allgather", "all_gather"})
     if (small.find(word) != small.npos) return true;
   return false;
 }
@@ -140,6 +149,7 @@ bool names_function(std::string_view name) {
 
 bool may_be_op(const std::string& name) {
   const std::string small = lower(name);
+  if (is_update(small)) return false;
   const auto has = [&](const char* word) { return small.find(word) != small.npos; };
   const bool has_both = (has("forward") || has("fwd")) && (has("backward") || has("bwd"));
   return !has_both && !names_function(name) && !name.starts_with("FSDP::") &&

@@ -29,14 +29,15 @@ NamePattern make_pattern(std::string_view name);
 const char* guess_kind(const std::string& name);
 
 /// Whether a name is that of communication, which is not a compute op: NCCL's and Gloo's calls, and
-/// what says that it sends or receives.
+/// what says that it sends, receives or is a collective.
 bool is_communication(const std::string& name);
 
 /// Whether it is the name of a function, of any op.
 bool names_function(std::string_view name);
 
 /// Whether one op may have this name: a range around forwards and backwards has both words,
-/// wrappers of modules name their own parts, and functions have their files.
+/// wrappers of modules name their own parts, functions have their files, and messages and the
+/// optimizer's update are no ops.
 bool may_be_op(const std::string& name);
 
 /// Whether a name counts steps and nothing else, as "ProfilerStep#2": it is not an op.

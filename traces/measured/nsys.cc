@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/files/no_pipeline.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/name_rules.h"
@@ -40,9 +41,9 @@ class NsysReader {
     for (const auto& [process, activities] : recording_.activities)
       if (!with_ops_.contains(process))
         doubt(
-            fmt::format("{} ran {} kernel(s), but has no range of an op: the ops of its rank are "
+            fmt::format("{} ran {}, but has no range of an op: the ops of its rank are "
                         "missing",
-                        name_process(path_, process), activities.size()));
+                        name_process(path_, process), counted(std::ssize(activities), "kernel")));
     add_notes();
     return std::move(trace_);
   }
@@ -122,9 +123,9 @@ class NsysReader {
                       [](const ObservedOp& observed) { return observed.may_hold_waiting; });
     if (on_host > 0)
       doubt(
-          fmt::format("{} op(s) launched no kernel: shown is the time of their range on the host, "
+          fmt::format("{} launched no kernel: shown is the time of the range on the host, "
                       "which is not when a device computes",
-                      on_host));
+                      counted(on_host, "op")));
     for (const std::int64_t process : overlaps_)
       doubt(
           fmt::format("{}: ranges of ops overlap, so that their kernels may be taken for those of "
@@ -135,11 +136,12 @@ class NsysReader {
             ": some ops were seen more often than others: ranges are missing, or were "
             "renamed, and steps begin where an op runs again");
     if (recording_.unclosed > 0)
-      doubt(
-          fmt::format("{}: {} range(s) have no end and were left out", path_, recording_.unclosed));
+      doubt(fmt::format("{}: {} without an end left out", path_,
+                        counted(static_cast<std::int64_t>(recording_.unclosed), "range")));
     if (outside_steps_ > 0)
       trace_.remarks.notes.push_back(
-          fmt::format("{}: {} op(s) left out, which lie in no step", path_, outside_steps_));
+          fmt::format("{}: {} left out, which lie in no step", path_,
+                      counted(static_cast<std::int64_t>(outside_steps_), "op")));
   }
 
   void doubt(std::string text) { trace_.remarks.doubts.push_back(std::move(text)); }

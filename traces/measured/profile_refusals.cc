@@ -25,7 +25,8 @@ std::string suggest_rules(const SeenNames& names) {
   if (!rules.empty() && !step.empty()) rules += ", ";
   rules += step;
   std::string text = names.list();
-  if (!rules.empty()) text += fmt::format("; rules that may read them, for `rules`: {}", rules);
+  if (!rules.empty())
+    text += fmt::format("; a file for `rules` that may read them: {}", as_rules_file(rules));
   return text;
 }
 

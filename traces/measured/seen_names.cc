@@ -5,8 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "traces/files/quote.h"
 #include "traces/json/json_writer.h"
@@ -59,6 +62,14 @@ bool SeenNames::has_code_locations() const {
                      [](const auto& group) { return names_code_location(group.second.example); });
 }
 
+std::string as_rules_file(const std::string& rules) {
+  std::string file;
+  JsonWriter json(file);
+  json.begin_object().member("format", "bubblescope-rules/1").key("rules").begin_array();
+  json.raw(rules).end_array().end_object();
+  return file;
+}
+
 std::string SeenNames::suggest_op_rules() const {
   // Names that speak of a kind are the best examples, if there are any: one of each kind.
   const std::vector<const Group*> order = sort_groups();
@@ -98,7 +109,8 @@ std::string SeenNames::list() const {
   for (std::size_t at = 0; at < std::min(order.size(), kShown); ++at)
     text += fmt::format("{}{} ({} like it)", at == 0 ? "" : ", ", quote(order[at]->example),
                         order[at]->count);
-  if (order.size() > kShown) text += fmt::format(" and {} other(s)", order.size() - kShown);
+  if (order.size() > kShown)
+    text += fmt::format(" and {}", counted(std::ssize(order) - std::ptrdiff_t{kShown}, "other"));
   return text;
 }
 
@@ -127,20 +139,20 @@ std::string SeenNames::describe() const {
     const std::vector<const Group*> order = sort_groups();
     const bool has_code = has_code_locations();
     const auto other = std::find_if(order.begin(), order.end(), [&](const Group* group) {
-      return !is_step_marker(group->example) && !is_communication(group->example) &&
-             !names_function(group->example) && group->example != kProfilerItself &&
+      return !is_step_marker(group->example) && may_be_op(group->example) &&
+             group->example != kProfilerItself &&
              (!has_code || !make_pattern(group->example).numbers.empty());
     });
     if (other == order.end())
       return text + "; none of its names is that of an op, so `rules` cannot read them";
     rules = suggest_rule((*other)->example);
   }
-  text += "; a rule in `rules` can say what they mean";
+  text += "; a file for `rules` can say what they mean";
   if (!has_kind) text += ", with F, B, I, W or R for their kind";
   if (rules.find(kOpenGroup) != rules.npos)
     text += fmt::format("; replace {} with the group that is the micro-batch ($1, $2, ...)",
                         kOpenGroup);
-  return text + ": " + rules;
+  return text + ": " + as_rules_file(rules);
 }
 
 }  // namespace bubblescope::traces

@@ -9,6 +9,9 @@
 
 namespace bubblescope::traces {
 
+/// Puts rules, with commas between them, into the text of a whole file of rules.
+std::string as_rules_file(const std::string& rules);
+
 /// Counts names that differ only in their numbers together: "fwd 3" and "fwd 12" are both "fwd #".
 class SeenNames {
  public:
@@ -18,8 +21,8 @@ class SeenNames {
 
   /// Lists the most frequent names and gives a rule that would fit, or says that none does; empty
   /// where no name was seen:
-  ///   ; its names: 'fwd mb 3' (64 like it), 'bwd mb 3' (64 like it); a rule in `rules` can say
-  ///   what they mean: {"match":"fwd mb (\\d+)","kind":"F","microbatch":"$1"}
+  ///   ; its names: 'fwd mb 3' (64 like it), 'bwd mb 3' (64 like it); a file for `rules` can
+  ///   say what they mean: {"format":"bubblescope-rules/1","rules":[{"match":"fwd mb (\\d+)",...}]}
   std::string describe() const;
 
   /// The most frequent names: "; its names: 'fwd mb 3' (64 like it), ..."; empty without any.

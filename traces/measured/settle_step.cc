@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/time_span.h"
 #include "traces/measured/trim_waiting.h"
@@ -69,14 +70,14 @@ Remarks with_corrections(Remarks remarks, const Corrections& corrections) {
   constexpr double kMinNotedFraction = 0.002;
   constexpr double kMaxTrustedFraction = 0.05;
   if (corrections.cut > 0)
-    remarks.notes.push_back(
-        fmt::format("{} op(s) ended where the next one of their rank starts: they overlapped by up "
-                    "to {}",
-                    corrections.cut, to_text(corrections.max_cut)));
+    remarks.notes.push_back(fmt::format(
+        "{} taken to end where the next one of the rank starts: they overlapped by up to {}",
+        counted(static_cast<std::int64_t>(corrections.cut), "op"), to_text(corrections.max_cut)));
   if (corrections.max_trimmed > kClockTolerance)
     remarks.notes.push_back(fmt::format(
-        "{} op(s) begin where their input ends, up to {} into their range: they waited before",
-        corrections.trimmed, to_text(corrections.max_trimmed)));
+        "{} taken to begin where the input ends, up to {} into the range, which waited before",
+        counted(static_cast<std::int64_t>(corrections.trimmed), "op"),
+        to_text(corrections.max_trimmed)));
   if (corrections.max_fraction > kMaxTrustedFraction)
     remarks.faults.push_back(corrections.largest_text);
   else if (corrections.max_fraction > kMinNotedFraction)

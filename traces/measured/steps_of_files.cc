@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/measured/align_clocks.h"
 #include "traces/measured/counted_steps.h"
 #include "traces/measured/step_orders.h"
@@ -97,11 +98,11 @@ void doubt_numbers(ObservedTrace& trace, const std::vector<OpsOfSteps>& counts) 
   trace.remarks.doubts.insert(
       trace.remarks.doubts.begin(),
       fmt::format(
-          "{} has {} step(s) and {} has {}, and nothing states which of them are the same: "
+          "{} has {} and {} has {}, and nothing states which of them are the same: "
           "they count from the first of each; record the same steps on all ranks, or state those "
           "of all ops (args.step, or profiler.step() with `schedule=`)",
-          trace.recorders[fewest].where, counts[fewest].size(), trace.recorders[most].where,
-          counts[most].size()));
+          trace.recorders[fewest].where, counted(std::ssize(counts[fewest]), "step"),
+          trace.recorders[most].where, counts[most].size()));
 }
 
 /// Moves ranges of whole steps along with their ops. `before` are the former steps of the ops.

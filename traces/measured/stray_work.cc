@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/files/quote.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/device_contradictions.h"
@@ -152,7 +153,8 @@ std::optional<std::string> describe(const StrayNames& names, double pipelines, c
     count += name.count;
     shown.push_back({fmt::format("{} ({})", quote(name.example), name.count), name.time});
   }
-  return fmt::format(fmt::runtime(form), count, 100 * share, list_longest(std::move(shown)));
+  return fmt::format(fmt::runtime(form), counted(count, "slice"), 100 * share,
+                     list_longest(std::move(shown)));
 }
 
 }  // namespace
@@ -166,11 +168,11 @@ StrayWork describe_stray_work(const ObservedTrace& trace) {
   if (all <= 0) return {};
   StrayWork work;
   work.fault = describe(find_stray_names(trace, ops, steps, true), all,
-                        "{} slice(s) between the ops, on their threads, take {:.1f} % of the "
+                        "{} between the ops, on their threads, for {:.1f} % of the "
                         "pipeline's time, which would count as idle: {}; say in `rules` which ops "
                         "they are, or that they are of kind ignore");
   work.doubt = describe(find_stray_names(trace, ops, steps, false), all,
-                        "{} slice(s) that state a micro-batch run on other threads while their "
+                        "{} with a micro-batch on other threads while the "
                         "rank runs no op, for {:.1f} % of the pipeline's time, which counts as "
                         "idle: {}; say in `rules` which ops they are, or that they are of kind "
                         "ignore");

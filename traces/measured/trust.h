@@ -37,6 +37,7 @@ struct TrustEvidence {
   std::vector<double> gap_shares;     ///< of find_gap_shares(); empty where unknown
   std::vector<std::string> doubts;    ///< from the reader
   std::vector<std::string> faults;    ///< from the reader; each alone leads to kNone
+  bool lacks_ranks = false;           ///< ranks of the pipeline have no trace
   std::vector<LostTime> lost = {};    ///< the same; named where a replay misses time
 };
 

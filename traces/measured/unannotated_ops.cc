@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/measured/profile_ops.h"
 #include "traces/measured/profile_refusals.h"
@@ -195,15 +196,15 @@ class Walk {
 std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   std::vector<std::string> doubts;
   if (sends.early > 0)
-    doubts.push_back(fmt::format(
-        "{} message(s) are posted while their thread still computes, by the ranges of its ops: "
-        "ranges are too long, or ops send messages of their own",
-        sends.early));
+    doubts.push_back(
+        fmt::format("{} posted while the thread still computed, by the ranges of its ops: "
+                    "ranges are too long, or ops send messages of their own",
+                    counted(sends.early, "message")));
   if (sends.late_time > sends.computing / 100)
-    doubts.push_back(fmt::format(
-        "{} message(s) are sent long after the computation before them has ended, together {}: "
-        "gradient functions or calls are missing, or were longer",
-        sends.late, to_text(sends.late_time)));
+    doubts.push_back(
+        fmt::format("{} sent long after the computation before had ended, together {}: "
+                    "gradient functions or calls are missing, or were longer",
+                    counted(sends.late, "message"), to_text(sends.late_time)));
   return doubts;
 }
 
@@ -277,10 +278,11 @@ struct Misfit {
 std::optional<Misfit> find_misfit(const UnannotatedStep& step, const StepRange& range,
                                   const ProfilePlace& place) {
   if (step.forwards != step.backwards)
-    return Misfit{fmt::format("{} has {} forward(s) but {} backward(s) between its messages",
-                              name_range(range), step.forwards, step.backwards),
-                  ". If the step has another run of the pipeline, such as an evaluation, call "
-                  "profiler.step() after each. In any case"};
+    return Misfit{
+        fmt::format("{} has {} but {} between its messages", name_range(range),
+                    counted(step.forwards, "forward"), counted(step.backwards, "backward")),
+        ". If the step has another run of the pipeline, such as an evaluation, call "
+        "profiler.step() after each. In any case"};
   const bool at_end = place.rank.value() == 0 || place.rank.value() + 1 == place.ranks;
   const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
   if (step.receives <= max_receives) return {};
@@ -315,7 +317,7 @@ std::string describe_source(const SeenNames& names) {
   return fmt::format(
       "no annotation is known as an op's: {}. To read those that name ops, `rules` "
       "can say so: {}",
-      kFollow, rules);
+      kFollow, as_rules_file(rules));
 }
 
 /// Adds the ops of a step, or of all.

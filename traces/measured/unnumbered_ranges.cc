@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::traces {
 
 void UnnumberedRanges::add(const TimeSpan& span, bool is_numbered, const std::string& name) {
@@ -31,9 +33,9 @@ std::optional<std::string> UnnumberedRanges::describe() {
   }
   if (count == 0) return {};
   return fmt::format(
-      "{} range(s) outside of all numbered ops name an op without its number, such as '{}': they "
-      "are left out; if they belong to the steps, give them numbers, or rules for their names",
-      count, example);
+      "{} left out, which name an op without its number outside of all numbered ops, such as '{}'; "
+      "if they belong to the steps, give them numbers, or rules for their names",
+      counted(count, "range"), example);
 }
 
 }  // namespace bubblescope::traces

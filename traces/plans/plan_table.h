@@ -52,16 +52,18 @@ struct PlanTable {
   /// without Plan::no_errors; empty if there are none.
   std::optional<KnownErrors> errors;
   std::optional<TrainingSettings> training;  ///< empty: there is no model
+  std::string model = {};                    ///< "llama3-8b on h100"; empty: there is none
+  bool reserves_memory = false;              ///< the user chose how much of a device stays free
   /// Where no framework has #1 by name, why PyTorch's CSV cannot hold it either; empty if it can.
   std::string not_in_pytorch_csv;
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
-  std::optional<std::string> break_even_best;  ///< between these points; nullopt: none were sought
+  std::optional<std::string> break_even_best;  ///< the schedule between them; nullopt: none sought
   std::vector<std::string> unaffected;         ///< parameters whose variation changes nothing
-  std::vector<std::string> not_compared;       ///< schedules whose order other costs change
-  std::int64_t configurations = 0;             ///< number of configurations that were tried
-  std::int64_t covered = 0;  ///< number not tried, because another one is no worse
+  std::vector<std::string> not_compared;  ///< schedules to which other costs give another order
+  std::int64_t configurations = 0;        ///< number of configurations that were tried
+  std::int64_t covered = 0;               ///< number not tried, because another one is no worse
 };
 
 /// Names the part of a layer that a configuration recomputes: "none", "full", "core_attn,mlp".
@@ -79,7 +81,7 @@ struct PlanTextOptions {
 
 /// Writes the plan for people:
 ///
-/// 12 plans of 14 configurations that were tried, best first
+/// 12 plans of 14 configurations that were tried, best first     (after a model's name, if any)
 /// #  schedule  pp  vpp   m   step  per sample  bubble  peak
 /// 1  zb-h2      4    1  16  52 ms     3.25 ms   7.7 %     7  *
 ///

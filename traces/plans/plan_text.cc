@@ -185,7 +185,8 @@ std::string write_errors(const PlanTable& table) {
   const StepInterval interval = compute_interval(table.plans[0].step, errors);
   std::string text = fmt::format(
       "Expect {} to {} for #1: {}.\n", format_plan_time(static_cast<double>(interval.low)),
-      format_plan_time(static_cast<double>(interval.high)), known_errors_text(errors));
+      format_plan_time(static_cast<double>(interval.high)),
+      known_errors_text(errors, find_unpublished(table.plans[0], errors)));
   const auto ties = std::count_if(table.plans.begin(), table.plans.end(),
                                   [](const Plan& plan) { return plan.tie_group == 1; }) -
                     1;
@@ -203,9 +204,10 @@ std::string write_tight(const PlanTable& table) {
   if (tight == 0) return "";
   return fmt::format(
       "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
-      "{} may not fit (`reserve_memory` 5% keeps more).\n",
+      "{} may not fit{}.\n",
       tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
-      format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they");
+      format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they",
+      table.reserves_memory ? "" : " (`reserve_memory` 5% keeps more)");
 }
 
 /// Names the frameworks that have the best plan's schedule by name and, for every other framework,
@@ -319,7 +321,8 @@ std::string lookahead_text(const Configuration& configuration) {
 }
 
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options) {
-  std::string text = fmt::format("{} of {} that {} tried, best first\n",
+  const std::string of_model = table.model.empty() ? "" : table.model + ": ";
+  std::string text = fmt::format("{}{} of {} that {} tried, best first\n", of_model,
                                  counted(static_cast<std::int64_t>(table.plans.size()), "plan"),
                                  counted(table.configurations, "configuration"),
                                  table.configurations == 1 ? "was" : "were");
@@ -329,7 +332,7 @@ std::string write_plan_text(const PlanTable& table, const PlanTextOptions& optio
         "long or longer)\n",
         table.covered);
   if (table.plans.empty()) {
-    text = "no plan fits\n" + write_refusals(table, name_width(table));
+    text = of_model + "no plan fits\n" + write_refusals(table, name_width(table));
   } else {
     text += write_ranking(table, find_pareto_front(table.plans), options);
     const std::string map = write_heat_map_text(table.plans, options);

@@ -31,6 +31,7 @@ std::optional<BetweenSteps> measure_between_steps(const std::vector<MeasuredStep
     between.longest_after = number;
   }
   if (times.empty()) return {};
+  between.pairs = std::ssize(times);
   between.mean = std::accumulate(times.begin(), times.end(), Nanos{0}) / std::ssize(times);
   between.median = quantile(times, 50);
   return between;

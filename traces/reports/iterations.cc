@@ -186,23 +186,46 @@ void write_whole_steps(JsonWriter& json, const Iterations& iterations) {
   json.end_object();
 }
 
-std::string spread(const std::vector<IterationRow>& rows) {
+std::string spread(const Iterations& iterations) {
+  const std::vector<IterationRow>& rows = iterations.rows;
   const auto shorter = [](const IterationRow& left, const IterationRow& right) {
     return left.makespan < right.makespan;
   };
   const auto [shortest, longest] = std::minmax_element(rows.begin(), rows.end(), shorter);
   if (rows.size() == 1) return "1 iteration";
   return fmt::format(
-      "{} iterations: {} ({}) to {} ({}); drawn is the median one, all numbers are means",
-      rows.size(), format_time(shortest->makespan), shortest->label, format_time(longest->makespan),
+      "{}, from first op to last: {} ({}) to {} ({}); drawn is the median one, all numbers are "
+      "means",
+      has_replicas(iterations)
+          ? counted(std::ssize(rows), "pipeline") + ", one per step and replica"
+          : counted(std::ssize(rows), "iteration"),
+      format_time(shortest->makespan), shortest->label, format_time(longest->makespan),
       longest->label);
+}
+
+/// Says which steps are recorded, where they do not all follow each other.
+std::string recorded_text(const std::vector<WholeStep>& steps) {
+  if (steps.empty()) return {};
+  const std::int64_t first = steps.front().step;
+  const std::int64_t last = steps.back().step;
+  if (last - first + 1 == std::ssize(steps)) return {};
+  return fmt::format("steps:    {} of the {} from {} to {}, so that not all are consecutive\n",
+                     steps.size(), counted(last - first + 1, "step"), first, last);
+}
+
+std::string period_text(const std::optional<StepPeriod>& period) {
+  if (!period || do_steps_overlap(period)) return {};
+  return fmt::format("period:   {} from the start of a step to that of the next, in the mean\n",
+                     format_time(period->mean));
 }
 
 /// A pause for a checkpoint or an evaluation would hide in the mean.
 std::string between_text(const BetweenSteps& between, Nanos step) {
-  std::string text =
-      fmt::format("between:  {} from the last op of a step to the first of the next, in the mean\n",
-                  format_time(between.mean));
+  std::string text = fmt::format(
+      "between:  {} from the last op of a step to the first of the next, {}\n",
+      format_time(between.mean),
+      between.pairs == 1 ? "of one pair"
+                         : fmt::format("in the mean of {} consecutive pairs", between.pairs));
   if (between.longest <= 2 * between.median ||
       fraction(between.longest - between.median, step) <= kMinRest)
     return text;
@@ -343,9 +366,10 @@ std::string write_whole_step_text(const Iterations& iterations) {
 
 std::string write_iterations_text(const Iterations& iterations) {
   const std::vector<double> errors = replay_errors(iterations);
-  std::string text = "\n" + spread(iterations.rows) + "\n";
+  std::string text = "\n" + spread(iterations) + "\n" + recorded_text(iterations.whole_steps);
   if (iterations.between_steps)
     text += between_text(*iterations.between_steps, compute_mean_step(iterations));
+  text += period_text(iterations.step_period);
   text += fmt::format(
       "replay:   off by {:.3g} % (median), {:.3g} % (max) with the measured order and "
       "durations\n",

@@ -57,6 +57,7 @@ struct BetweenSteps {
   Nanos median = 0;
   Nanos longest = 0;
   std::int64_t longest_after = 0;  ///< the step before it
+  std::int64_t pairs = 0;          ///< of steps that follow each other, over which the mean is
 };
 
 /// All measured steps of one pipeline.

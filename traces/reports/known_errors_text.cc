@@ -16,9 +16,7 @@ std::string range_text(int low, int high) {
   return low == high ? fmt::format("{} %", low) : fmt::format("{} to {} %", low, high);
 }
 
-}  // namespace
-
-std::string known_errors_text(const KnownErrors& errors) {
+std::string describe_errors(const KnownErrors& errors) {
   const std::string under = errors.runtime.empty() ? "" : fmt::format(" under {}", errors.runtime);
   const std::string in = errors.precision.empty() ? "" : fmt::format(" in {}", errors.precision);
   const std::string runs = fmt::format(
@@ -33,6 +31,17 @@ std::string known_errors_text(const KnownErrors& errors) {
     return fmt::format("{} took less time than predicted, by {}", runs, range_text(-most, -least));
   return fmt::format("{} took between {} % less and {} % more time than predicted", runs, -least,
                      most);
+}
+
+}  // namespace
+
+std::string known_errors_text(const KnownErrors& errors, const std::string& no_run_had) {
+  return describe_errors(errors) + (no_run_had.empty() ? "" : "; none of them had " + no_run_had);
+}
+
+std::string find_unpublished(const Plan& plan, const KnownErrors& errors) {
+  const Configuration& which = plan.configuration;
+  return find_unpublished_schedule(which.schedule, which.shape.ranks, errors.experts);
 }
 
 }  // namespace bubblescope::traces

@@ -12,6 +12,7 @@
 #include "sim/analysis/conclusions.h"
 #include "sim/analysis/highest_peak.h"
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "traces/reports/held_text.h"
 #include "traces/reports/parts_text.h"
 #include "traces/reports/path_text.h"
@@ -219,8 +220,8 @@ std::string asynchronous(const BubbleReport& report) {
   }
   if (longest.versions > 0)
     text +=
-        fmt::format("weights      up to {} version(s) on a rank, up to {} update(s) stale{}\n",
-                    longest.versions, longest.staleness,
+        fmt::format("weights      up to {} on a rank, up to {} stale{}\n",
+                    counted(longest.versions, "version"), counted(longest.staleness, "update"),
                     longest.bytes ? "; up to " + format_bytes(*longest.bytes) + " of them" : "");
   return text;
 }
@@ -286,7 +287,8 @@ std::string highest_peak(const StepRecord& record) {
     held += " (" + format_amount(highest->peak.chunks) + " chunks)";
   return fmt::format("highest peak: rank {} holds {} at {} ({})\n", highest - ranks.begin(), held,
                      to_string(record.program.instructions[*highest->peak.at].op),
-                     format_time(record.timeline.start[*highest->peak.at]));
+                     format_time(record.timeline.start[*highest->peak.at] -
+                                 find_step_bounds(record.timeline).start));
 }
 
 }  // namespace

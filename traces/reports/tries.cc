@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/ir/counted.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
 #include "traces/text/time_axis.h"
@@ -115,6 +116,10 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
     text +=
         fmt::format("{:<44}{}\n", "without: " + phrase_cause(cause).name, interval_text(change));
   }
+  if (tries.first_step > 0)
+    text += fmt::format(
+        "(measured): without the first {}, which the numbers above include and no row here does\n",
+        counted(tries.first_step, "step"));
   text += fmt::format(
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"
       "(fitted to the trace: with them the measured schedule takes {}, {:.2g} % off)\n",

@@ -51,6 +51,7 @@ struct TryRow {
 struct Tries {
   std::vector<TryRow> rows;
   std::optional<std::size_t> best = {};  ///< of the others, the shortest time per micro-batch
+  std::int64_t first_step = 0;           ///< the number of steps that are left out of the costs
   double measured_step = 0;              ///< the mean of those that were fitted, nanoseconds
   double fit_error = 0;                  ///< of the first row, as a fraction of the measured step
   std::vector<std::string> notes;        ///< whole sentences on what was assumed

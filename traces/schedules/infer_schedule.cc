@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/schedules/cell.h"
 
@@ -200,9 +201,10 @@ std::optional<std::string> explain_size(const Schedule& schedule) {
   const std::int64_t rows = std::int64_t{schedule.stages()} * shape.microbatches;  // at most 2^40
   if (rows <= allowed && rows * shape.slices <= allowed) return {};
   return fmt::format(
-      "needs {} stage(s) x {} micro-batch(es) x {} slice(s), but there are only {} ops; correct "
+      "needs {} x {} x {}, but has only {}; correct "
       "the number, or add the missing ops",
-      schedule.stages(), shape.microbatches, shape.slices, schedule.op_count());
+      counted(schedule.stages(), "stage"), counted(shape.microbatches, "micro-batch"),
+      counted(shape.slices, "slice"), counted(schedule.op_count(), "op"));
 }
 
 }  // namespace bubblescope::traces

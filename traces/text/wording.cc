@@ -7,10 +7,6 @@
 
 namespace bubblescope::traces {
 
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("h") ? "es" : "s");
-}
-
 std::string list_words(const std::vector<std::string>& words) {
   std::string list;
   for (std::size_t at = 0; at < words.size(); ++at)

@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "sim/analysis/fit_noise.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/schedule.h"
 
 namespace bubblescope::traces {
-
-/// Returns a text such as "1 rank" or "4 ranks".
-std::string counted(std::int64_t count, std::string_view noun);
 
 /// Returns a text such as "1", "1 and 3" or "1, 3 and 4".
 std::string list_words(const std::vector<std::string>& words);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "traces/files/chakra_fields.h"
 #include "traces/files/protobuf_reader.h"
 #include "traces/files/quote.h"
@@ -170,9 +171,9 @@ Workload parse_chakra(const std::vector<ChakraFile>& files) {
     const auto rank = static_cast<std::size_t>(name->second);
     if (rank >= files.size() || is_there[rank])
       throw Error(
-          fmt::format("{}: {} file(s) of {} were given; give those of ranks 0 to the last, "
+          fmt::format("{}: given is a set of {} of {}; give those of ranks 0 to the last, "
                       "as in {}.*.et",
-                      file.path, files.size(), name->first, name->first));
+                      file.path, counted(std::ssize(files), "file"), name->first, name->first));
     is_there[rank] = 1;
     workload.ranks[rank] = read_rank(file, name->second);
   }

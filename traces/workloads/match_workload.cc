@@ -11,6 +11,8 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -63,8 +65,8 @@ class Matcher {
   std::string describe(JobId id) const {
     const WorkloadJob& job = at(id);
     const bool sends = job.kind == WorkloadKind::kSend;
-    return fmt::format("{} {} byte(s) {} rank {} with tag {}", sends ? "sends" : "receives",
-                       job.bytes, sends ? "to" : "from", *job.peer, *job.tag);
+    return fmt::format("{} {} {} rank {} with tag {}", sends ? "sends" : "receives",
+                       counted(job.bytes, "byte"), sends ? "to" : "from", *job.peer, *job.tag);
   }
 
   void sort_in(JobId id) {
@@ -81,11 +83,11 @@ class Matcher {
       return;
     }
     if (*job.peer < 0 || *job.peer >= std::ssize(workload_.ranks))
-      return add_problem(
-          id,
-          fmt::format("{}, but there are {} rank(s){}", describe(id), workload_.ranks.size(),
-                      workload_.format == "chakra" ? "; give the files of all" : ""),
-          without_partner(id));
+      return add_problem(id,
+                         fmt::format("{}, but the workload has {}{}", describe(id),
+                                     counted(std::ssize(workload_.ranks), "rank"),
+                                     workload_.format == "chakra" ? "; give the files of all" : ""),
+                         without_partner(id));
     const auto own = static_cast<std::int64_t>(id.rank);
     if (job.kind == WorkloadKind::kSend)
       channels_[{own, *job.peer, *job.tag}].sends.push_back(id);
@@ -134,9 +136,9 @@ class Matcher {
       const std::size_t sends = any_sends_[rank];
       if (sends == receives.size()) continue;
       add_problem(receives.front(),
-                  fmt::format("is the first of {} receive(s) from any rank or with any tag, for {} "
-                              "send(s)",
-                              receives.size(), sends),
+                  fmt::format("is the first of {} from any rank or with any tag, for {}",
+                              counted(std::ssize(receives), "receive"),
+                              counted(static_cast<std::int64_t>(sends), "send")),
                   sends < receives.size() ? Hangs::kAlways : Hangs::kRendezvous);
     }
   }
@@ -163,10 +165,9 @@ class Matcher {
     for (const JobId id : jobs)
       if (at(id).collective != first.collective || at(id).bytes != first.bytes)
         add_problem(id,
-                    fmt::format("is of type {} and {} byte(s), but {} of rank {} is of type {} "
-                                "and {} byte(s)",
-                                at(id).collective, at(id).bytes, first.name, jobs.front().rank,
-                                first.collective, first.bytes),
+                    fmt::format("is of type {} and {}, but {} of rank {} is of type {} and {}",
+                                at(id).collective, counted(at(id).bytes, "byte"), first.name,
+                                jobs.front().rank, first.collective, counted(first.bytes, "byte")),
                     Hangs::kNever);
     matches_.collectives.push_back(std::move(jobs));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -73,7 +74,7 @@ void GpuMachine::await() const {
 }
 
 std::string GpuMachine::describe() const {
-  std::string text = describe_devices(devices_) + "; " + std::to_string(ranks()) + " rank(s), ";
+  std::string text = describe_devices(devices_) + "; " + counted(ranks(), "rank") + ", ";
   if (here_) return text + "one process and device each";
   const RankPlace& place = places_[0];
   if (place.has_partition)

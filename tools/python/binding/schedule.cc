@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/validate.h"
 #include "tools/flags/schedule_list.h"
 #include "tools/flags/words.h"
@@ -142,8 +143,9 @@ const ValidSchedule& PythonSchedule::valid() const {
   if (const auto* valid = std::get_if<ValidSchedule>(&loaded)) return *valid;
   const auto& invalid = std::get<InvalidSchedule>(loaded);
   throw Error(Fault::kProblem,
-              fmt::format("{} is not legal: {} problem(s), the first: {}", invalid.schedule.name,
-                          invalid.problems.size(), to_string(invalid.problems[0])));
+              fmt::format("{} is not legal: {}, the first: {}", invalid.schedule.name,
+                          counted(std::ssize(invalid.problems), "problem"),
+                          to_string(invalid.problems[0])));
 }
 
 PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {

@@ -74,10 +74,12 @@ class Check:
 
     def __repr__(self) -> str:
         if not self.legal:
-            return f"<Check of {self.name}: not legal, {len(self.problems)} problem(s): {self.problems[0].message}>"
+            problems = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+            return f"<Check of {self.name}: not legal, {problems}: {self.problems[0].message}>"
         modes = [mode for mode, blocks in self.deadlock.items() if blocks]
         found = "deadlocks in " + ", ".join(modes) if modes else "cannot deadlock"
-        over = f", over its cap on {len(self.over_cap)} rank(s): {self.over_cap[0].message}" if self.over_cap else ""
+        ranks = "1 rank" if len(self.over_cap) == 1 else f"{len(self.over_cap)} ranks"
+        over = f", over its cap on {ranks}: {self.over_cap[0].message}" if self.over_cap else ""
         return f"<Check of {self.name}: legal, {found}{over}>"
 
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "traces/plans/heat_map.h"
 #include "traces/plans/plan_table.h"
 #include "traces/plans/refusals_text.h"
 

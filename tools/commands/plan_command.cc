@@ -29,6 +29,7 @@
 #include "tools/plan/sweep.h"
 #include "tools/print.h"
 #include "tools/terminal.h"
+#include "traces/plans/heat_map.h"
 #include "traces/plans/plan_table.h"
 
 namespace bubblescope::tools {

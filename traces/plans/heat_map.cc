@@ -1,4 +1,6 @@
 // Draws the best plan over two axes, coloured by how much slower it is than the best of all.
+#include "traces/plans/heat_map.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "traces/drawings/svg_canvas.h"
-#include "traces/plans/plan_table.h"
 #include "traces/text/palette.h"
 #include "traces/text/wording.h"
 

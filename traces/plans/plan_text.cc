@@ -8,6 +8,7 @@
 #include "sim/ir/bytes_text.h"
 #include "sim/ir/send_budget.h"
 #include "traces/plans/break_even_text.h"
+#include "traces/plans/heat_map.h"
 #include "traces/plans/plan_table.h"
 #include "traces/plans/refusals_text.h"
 #include "traces/plans/runs_in.h"

@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/registry.h"
 #include "sim/model/runtime.h"
+#include "sim/model/schedule_def.h"
 
 namespace bubblescope::inline sim {
 
@@ -195,7 +197,8 @@ NearestErrors find_nearest_errors(const ModelOnDevices& on) {
 std::string find_unpublished_schedule(std::string_view schedule, std::int32_t ranks, bool experts) {
   const bool is_published = schedule == "1f1b" || schedule == "interleaved" ||
                             (schedule == "dualpipe" && experts);  // DeepSeek-V3's
-  return ranks == 1 || is_published ? "" : "the schedule " + std::string(schedule);
+  const bool is_known = Registry<ScheduleDef>::instance().find(schedule) != nullptr;
+  return ranks == 1 || is_published || !is_known ? "" : std::string(schedule);
 }
 
 StepInterval compute_interval(Nanos step, const KnownErrors& errors) {

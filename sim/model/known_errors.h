@@ -61,8 +61,8 @@ struct NearestErrors {
   std::string why_none;                ///< empty if they hold
 };
 
-/// "the schedule zb-v", where no published run of such a model had it; empty where one had, and on
-/// one rank, where the order of ops changes little.
+/// Returns the schedule where no published run of such a model had it. Empty where one had, on one
+/// rank, where the order of ops changes little, and for an order of the user's own.
 std::string find_unpublished_schedule(std::string_view schedule, std::int32_t ranks, bool experts);
 
 /// Finds the errors of the nearest class of runs, in about the time of estimating a layer.

@@ -54,9 +54,9 @@ struct ModelOnDevices {
   /// Choices of the user that no published run had: "an order that ranks choose during the step".
   std::vector<std::string> replaced = {};
   std::vector<ReplacedAssumption> replaced_assumptions = {};  ///< those that matter join `replaced`
-  std::string unpublished_schedule = {};                      ///< find_unpublished_schedule()
-  std::optional<PartsOfModel> parts = {};                     ///< nullopt: ops are whole
-  bool trains = true;  ///< otherwise the schedule has forwards alone
+  std::string unpublished_schedule = {};   ///< one that no published run had; empty: one had it
+  std::optional<PartsOfModel> parts = {};  ///< nullopt: ops are whole
+  bool trains = true;                      ///< otherwise the schedule has forwards alone
   /// Whether memory over time has what is being sent, and what UNSHARDs gather, so that no buffers
   /// are counted for them.
   bool counts_sends = false;

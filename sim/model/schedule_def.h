@@ -95,8 +95,8 @@ struct ScheduleDef {
   bool splits_output_layer = false;  ///< whether each rank has a side stage, a shard of that layer
   std::vector<Profile> profiles = {};      ///< under which it is built; others are refused
   std::vector<Profile> other_orders = {};  ///< of frameworks whose order of it is not implemented
-  /// Returns the problems of a request, each in one sentence with the remedy; not set: every shape
-  /// can be built. Call refuse_schedule(), which asks this about what the members above allow.
+  /// Returns the problems of a request, each with the remedy; empty, or not set: it can be built.
+  /// Call refuse_schedule(), which asks this about what the members above allow.
   std::function<std::vector<std::string>(const ScheduleRequest&)> refuse = {};
   std::function<Schedule(const ScheduleRequest&)> build = {};  ///< if not refused
   std::function<Claims(const ScheduleRequest&)> claims = {};

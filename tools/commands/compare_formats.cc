@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "sim/analysis/highest_peak.h"
+#include "sim/model/known_errors.h"
 #include "sim/predict/model_fit.h"
 #include "tools/commands/compare_table.h"
 #include "tools/commands/vs_best.h"
@@ -41,10 +42,10 @@ void write_fit(traces::JsonWriter& json, const TimedStep& step) {
   if (!step.models.placed) return;
   const ModelFit fit = find_fit(*step.models.placed, step.report);
   json.line(1).member("fits", fit.fits()).line(1).member("head_room_bytes", fit.head_room);
-  if (const std::string& none_had = step.models.placed->on.unpublished_schedule; !none_had.empty())
-    json.line(1).member("no_run_had", none_had);
-  json.line(1).member("gradients",
-                      name_of(kGradientFormats, step.models.placed->on.parallel.gradients));
+  const ModelOnDevices& on = step.models.placed->on;
+  if (!on.unpublished_schedule.empty() && find_nearest_errors(on).known != nullptr)
+    json.line(1).member("unpublished_schedule", on.unpublished_schedule);
+  json.line(1).member("gradients", name_of(kGradientFormats, on.parallel.gradients));
 }
 
 }  // namespace

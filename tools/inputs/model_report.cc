@@ -214,8 +214,8 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   const StepInterval bounds = compute_interval(report.makespan, *errors.known);
   json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
   json.member("from", errors.known->from());
-  if (const std::string& none_had = placed.on.unpublished_schedule; !none_had.empty())
-    json.member("no_run_had", none_had);
+  if (const std::string& name = placed.on.unpublished_schedule; !name.empty())
+    json.member("unpublished_schedule", name);
   json.end_object();
 }
 

@@ -9,7 +9,6 @@
 #include "sim/ir/send_budget.h"
 #include "traces/json/json_writer.h"
 #include "traces/plans/plan_table.h"
-#include "traces/reports/known_errors_text.h"
 
 namespace bubblescope::traces {
 
@@ -69,8 +68,8 @@ void write_interval(JsonWriter& json, const Plan& plan, const std::optional<Know
   const StepInterval interval = compute_interval(plan.step, *errors);
   json.begin_object().member("low_ns", interval.low).member("high_ns", interval.high);
   json.member("from", errors->from());
-  if (const std::string none_had = find_unpublished(plan, *errors); !none_had.empty())
-    json.member("no_run_had", none_had);
+  if (const std::string name = find_unpublished(plan, *errors); !name.empty())
+    json.member("unpublished_schedule", name);
   json.end_object();
 }
 

@@ -47,7 +47,7 @@ struct TrainingSettings {
 
 struct PlanTable {
   std::vector<Plan> plans;            ///< the plans that fit, ranked
-  std::vector<std::string> commands;  ///< [plan]: the command line that simulates it; empty: none
+  std::vector<std::string> commands;  ///< [plan]; in text that of the first
   /// For a model, the errors of predictions for the nearest published runs, which hold for plans
   /// without Plan::no_errors; empty if there are none.
   std::optional<KnownErrors> errors;
@@ -59,9 +59,10 @@ struct PlanTable {
   bool any_framework = true;  ///< the plans are not restricted to one framework's
   std::vector<Refusal> refusals;
   std::vector<BreakEven> break_evens;
-  std::optional<std::string> break_even_best;  ///< the schedule between them; nullopt: none sought
-  std::vector<std::string> unaffected;         ///< parameters whose variation changes nothing
-  std::vector<std::string> not_compared;  ///< schedules to which other costs give another order
+  /// The schedule that is the best between these points; nullopt: none were sought.
+  std::optional<std::string> break_even_best;
+  std::vector<std::string> unaffected;    ///< parameters whose variation changes nothing
+  std::vector<std::string> not_compared;  ///< as other costs give them another order
   std::int64_t configurations = 0;        ///< number of configurations that were tried
   std::int64_t covered = 0;               ///< number not tried, because another one is no worse
 };
@@ -90,6 +91,9 @@ struct PlanTextOptions {
 /// reason why each other schedule's best plan loses, and the refusals follow.
 std::string write_plan_text(const PlanTable& table, const PlanTextOptions& options);
 
+/// Returns the schedule of a plan where no published run had it; empty if one had.
+std::string find_unpublished(const Plan& plan, const KnownErrors& errors);
+
 /// Writes one plan as an object: {"schedule":"zb-h2","pp":4,...}; `command` may be empty.
 void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErrors>& errors,
                 const std::string& command = {});
@@ -98,7 +102,7 @@ void write_plan(JsonWriter& json, const Plan& plan, const std::optional<KnownErr
 /// {"format":"bubblescope-plan/1","plans":[{"schedule":"zb-h2","pp":4,...},...],"pareto":[0,3],...}
 std::string write_plan_json(const PlanTable& table);
 
-/// Writes one line per plan under the names of the JSON members.
+/// Writes one line per plan, best first, under the names of the JSON members.
 std::string write_plan_csv(const PlanTable& table);
 
 enum class Framework : std::uint8_t { kMegatron, kTorchtitan };

@@ -317,6 +317,11 @@ std::string recompute_text(const Configuration& configuration) {
   return std::string(name(configuration.recompute)) + (layers.empty() ? "" : " " + layers);
 }
 
+std::string find_unpublished(const Plan& plan, const KnownErrors& errors) {
+  const Configuration& which = plan.configuration;
+  return find_unpublished_schedule(which.schedule, which.shape.ranks, errors.experts);
+}
+
 std::string lookahead_text(const Configuration& configuration) {
   return configuration.lookahead ? to_string(*configuration.lookahead) : "none";
 }

@@ -35,13 +35,10 @@ std::string describe_errors(const KnownErrors& errors) {
 
 }  // namespace
 
-std::string known_errors_text(const KnownErrors& errors, const std::string& no_run_had) {
-  return describe_errors(errors) + (no_run_had.empty() ? "" : "; none of them had " + no_run_had);
-}
-
-std::string find_unpublished(const Plan& plan, const KnownErrors& errors) {
-  const Configuration& which = plan.configuration;
-  return find_unpublished_schedule(which.schedule, which.shape.ranks, errors.experts);
+std::string known_errors_text(const KnownErrors& errors, const std::string& unpublished_schedule) {
+  const std::string text = describe_errors(errors);
+  if (unpublished_schedule.empty()) return text;
+  return text + "; none of them had the schedule " + unpublished_schedule;
 }
 
 }  // namespace bubblescope::traces

@@ -14,7 +14,7 @@ import types
 
 # They say where results go, or how they are shown; the package returns results as values.
 OUTPUTS = {'--help', '--format', '--fail-if', '--all-ranks', '--wide', '--dot', '--html', '--perfetto', '--save', '--svg',
-           '--timeline', '--trace', '--output'}
+           '--timeline', '--trace', '--output', '--each', '--shard'}
 COMMANDS = {'simulate': 'Options', 'plan': 'PlanOptions', 'search': 'SearchOptions', 'analyze': 'AnalyzeOptions'}
 
 

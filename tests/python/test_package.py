@@ -442,7 +442,19 @@ class Plans(unittest.TestCase):
                     warnings.simplefilter("ignore")
                     report = plan.report(at)
                 self.assertEqual(report.schedule.name, plan[at]["schedule"])
+                self.assertEqual("--costs costs " in plan[at]["command"], "costs" in options)
                 self.assertEqual(report.json.get("step_ns", report.makespan), plan[at]["step_ns"])
+
+    def test_shards_are_merged_and_not_made(self):
+        asked = ["--pp=2,4", "--microbatches=8", "--schedules=1f1b,zb-h1"]
+        with tempfile.TemporaryDirectory() as folder:
+            for shard in ("1/2", "2/2"):
+                subprocess.run([PROGRAM, "plan", *asked, f"--shard={shard}"], cwd=folder, check=True,
+                               capture_output=True)
+            merged = bs.plan(merge=sorted(pathlib.Path(folder).iterdir()))
+        self.assertEqual(merged.plans, bs.plan(pp=[2, 4], m=8, schedules="1f1b,zb-h1").plans)
+        with self.assertRaisesRegex(bs.UsageError, "^shard: one part of a plan is no plan"):
+            bs.plan(pp=4, m=8, shard="1/2")
 
     def test_there_is_no_report_where_no_plan_fits(self):
         with self.assertRaisesRegex(bs.ProblemError, "no configuration fits"):

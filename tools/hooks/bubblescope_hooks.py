@@ -13,8 +13,8 @@ Copy this file beside a training script; it needs nothing but PyTorch.
 
 The names are those of PyTorch's own pipelining: PP:2F5 is the forward of micro-batch 5 through stage 2; F, B (whole
 backward), I (input gradient), W (weight gradient). They appear in profiles of torch.profiler and, as NVTX ranges, in
-those of Nsight Systems; DeepSpeed's instructions keep their own names. Record whole steps on all ranks, with torch.profiler's
-`step()` after each.
+those of Nsight Systems; DeepSpeed's instructions keep their own names. Record whole steps on all ranks:
+give torch.profiler a `schedule=`, and call its `step()` after each step. Without a schedule it marks no steps.
 """
 import contextlib
 import functools

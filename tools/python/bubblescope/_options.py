@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Sequence, TypedDict, Union
+from typing import Any, Iterable, Mapping, Sequence, SupportsFloat, TypedDict, Union
 
-Duration = Union[float, str]
+Duration = Union[SupportsFloat, str]
 """Milliseconds, or a text such as "18.5us"."""
 File = Union[str, "os.PathLike[str]"]
 Names = Union[str, Sequence[str]]
-Numbers = Union[int, str, Sequence[int]]
+Numbers = Union[int, str, Iterable[int]]
 """Several numbers: a list, or a text such as "2..16" or "8..128x2"."""
 
 
@@ -19,7 +19,7 @@ class Limits(TypedDict, total=False):
 
 
 class Ops(Limits, total=False):
-    """How long ops take, and what they hold."""
+    """Costs and limits that all but ``analyze`` share."""
 
     f: Duration
     i: Duration
@@ -29,8 +29,8 @@ class Ops(Limits, total=False):
     p2p: Duration
     costs_per: str
     costs: File | Mapping[str, Any]
-    mem: str | Sequence[float]
-    cap: str | float | Sequence[float]
+    mem: str | Iterable[float]
+    cap: str | float | Iterable[float]
     release: str
 
 
@@ -66,14 +66,14 @@ class Device(TypedDict, total=False):
 
 
 class Layout(TypedDict, total=False):
-    """How a model is divided over devices, and a schedule's shape."""
+    """One shape of a schedule, and one division of a model over devices."""
 
     pp: int
     m: int
     microbatches: int
     vpp: int
     layout: str
-    layout_costs: str | Sequence[float]
+    layout_costs: str | Iterable[float]
     tp: int
     cp: int
     ep: int
@@ -83,7 +83,7 @@ class Layout(TypedDict, total=False):
 
 
 class Step(Ops, total=False):
-    """A step does more than the ops of its schedule."""
+    """Keywords that ``simulate``, ``compare`` and ``plan`` share."""
 
     r: Duration
     r_selective: Duration
@@ -99,7 +99,7 @@ class Step(Ops, total=False):
     lowering: str
     ranks_per_host_link: int
     network: str | Mapping[str, Any]
-    saved_fraction: str | float | Sequence[float]
+    saved_fraction: str | float | Iterable[float]
     profile: str
     slices: int
     moe_overlap: bool
@@ -120,8 +120,8 @@ class Options(Step, Device, Layout, total=False):
     policy: str
     lose: str | Mapping[str, Any]
     send_budget: str | int
-    offload: str | float | Sequence[float]
-    inject: str | Sequence[str | Mapping[str, Any]]
+    offload: str | float | Iterable[float]
+    inject: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
     lengths: File
     recompute_modules: Names
     recompute_num_layers: int
@@ -131,7 +131,7 @@ class Options(Step, Device, Layout, total=False):
     step_jitter: float | str
     length_jitter: float | str
     jitter_shape: str
-    slow: str | Sequence[str | Mapping[str, Any]]
+    slow: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
     straggler: str | Mapping[str, Any]
     sensitivity: bool
     seeds: int
@@ -163,7 +163,6 @@ class PlanOptions(Step, Device, total=False):
     top: int
     threads: int
     resume: File
-    shard: str
     merge: File | Sequence[File]
     svg: File
 
@@ -190,8 +189,7 @@ class AnalyzeOptions(Limits, total=False):
     m: Numbers
     microbatches: Numbers
     vpp: Numbers
-    each: bool
-    mem: str | Sequence[float]
-    cap: str | float | Sequence[float]
+    mem: str | Iterable[float]
+    cap: str | float | Iterable[float]
     release: str
-    saved_fraction: str | float | Sequence[float]
+    saved_fraction: str | float | Iterable[float]

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import UsageError, WrongTypeError, named_in_messages
 
-REPEATED = {"assume", "inject", "slow"}  # flags that are given once for each value
+REPEATED = {"assume", "inject", "merge", "slow"}  # flags that are given once for each value
 
 
 def _number(value: float) -> str:
@@ -78,9 +78,10 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
     """The keywords of flags and their values: ``--pp 4 --fsdp`` is ``{"pp": "4", "fsdp": True}``."""
     keywords: dict[str, Any] = {}
     for at, word in enumerate(words):
-        if not word.startswith("-"):
+        if not word.startswith("-") or word == "-":
             continue
-        value: Any = words[at + 1] if at + 1 < len(words) and not words[at + 1].startswith("-") else True
+        following = words[at + 1:at + 2]
+        value: Any = following[0] if following and (following[0] == "-" or following[0][0] != "-") else True
         name = word.lstrip("-").replace("-", "_")
         keywords[name] = [*keywords.get(name, []), value] if name in REPEATED else value
     return keywords

@@ -42,6 +42,15 @@ def _content(path: str) -> dict[str, Any]:
     return content
 
 
+def _with_costs_named(command: str) -> str:
+    """The command with a name for the costs, whose file is gone."""
+    import shlex
+
+    words = shlex.split(command)
+    words[words.index("--costs") + 1] = "costs"
+    return shlex.join(words)
+
+
 MAX_SHOWN = 10
 """Configurations that a printed plan shows."""
 
@@ -63,7 +72,10 @@ class Plan:
 
     def __init__(self, found: dict[str, Any], costs: Any = None) -> None:
         self.json = found
-        self._costs = costs
+        self._costs = costs  # the content of a cost file; the commands name it `costs`
+        if costs is not None:
+            for plan in found["plans"]:
+                plan["command"] = _with_costs_named(plan["command"])
         self.plans: list[dict[str, Any]] = found["plans"]
 
     @property
@@ -154,13 +166,17 @@ def plan(**options: Unpack[PlanOptions]) -> Plan:
     >>> len(p), p.best["schedule"]
     (8, 'zb-h1')
     """
+    if "shard" in options:
+        raise UsageError("shard: one part of a plan is no plan; run 'bubblescope plan --shard' on each machine, and give "
+                         "merge= their files here")
     given = options.get("schedules")
     if given is not None and not isinstance(given, (str, bool)):
         names = list(given) if isinstance(given, Iterable) else [given]
         if not all(isinstance(name, str) for name in names):
             raise UsageError("schedules: a plan builds schedules of many shapes, so that each is given by its name")
         options = {**options, "schedules": names}
-    return Plan(_run("plan", [], options)[1], options.get("costs"))
+    costs = options.get("costs")
+    return Plan(_run("plan", [], options)[1], costs if isinstance(costs, Mapping) else None)
 
 
 class Search:
@@ -307,7 +323,10 @@ class Analysis:
                 return Tries(found, _content(costs), None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a drawing or a file of the median step, by the ending of its name; see ``Report.save``."""
+        """Writes a drawing or a file of the median step, by the ending of its name, as ``Report.save`` does.
+
+        Pictures that matplotlib draws, ``.png`` and ``.pdf``, are of reports alone.
+        """
         from .reports import _format_of
 
         name = path_argument(path)

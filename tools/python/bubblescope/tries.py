@@ -51,7 +51,7 @@ class Tries:
 
     @property
     def schedule(self) -> Schedule:
-        """The order of the best one: ``t.schedule.save("best.csv")``, ``t.schedule.to_torch()``."""
+        """The order of the best one: ``t.schedule.save("best.csv", "pytorch-csv")``, ``t.schedule.to_torch()``."""
         if self._schedule is None:
             raise ProblemError(self._reasons())
         return self._schedule

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -13,6 +14,8 @@
 
 namespace bubblescope::tests {
 namespace {
+
+using Json = nlohmann::json;
 
 /// The default of each flag, without and with a model like those below. "-": the flag is refused
 /// there, or its default has no spelling.
@@ -111,6 +114,14 @@ std::vector<std::string> find_flags(const std::string& command) {
   return flags;
 }
 
+/// A report without the commands of plans, which have what was given.
+Json without_commands(const std::string& report) {
+  Json parsed = Json::parse(report);
+  if (parsed.contains("plans"))
+    for (Json& plan : parsed["plans"]) plan.erase("command");
+  return parsed;
+}
+
 /// States the defaults of a command one by one, except for flags that `base` gives already.
 void expect_same_reports(const std::string& base) {
   const bool is_modelled = base.find("--model") != std::string::npos;
@@ -126,7 +137,9 @@ void expect_same_reports(const std::string& base) {
     const std::string& value = is_modelled ? known->second.modelled : known->second.plain;
     if (value == "-" || base.find(flag + " ") != std::string::npos) continue;
     const std::string words = std::string(" ").append(flag).append(" ").append(value);
-    EXPECT_EQ(run_command(base + words + " --format json").output, plain.output) << base << words;
+    EXPECT_EQ(without_commands(run_command(base + words + " --format json").output),
+              without_commands(plain.output))
+        << base << words;
     ++stated;
   }
   EXPECT_GT(stated, 10) << base;

@@ -16,7 +16,7 @@ namespace bubblescope::tools {
 namespace {
 
 thread_local PrintCapture* capture = nullptr;
-int output_error = 0;  // of the process, as stdout is
+int output_error = 0;  // the errno of the first failed write to stdout
 
 bool is_colour_sign(char letter) { return (letter >= '0' && letter <= '9') || letter == ';'; }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "sim/model/cost_lists.h"
@@ -321,9 +322,9 @@ MemoryModel make_memory_model(const CostTable& table, const Schedule& schedule,
   model.static_bytes = table.static_bytes;
   if (!table.static_bytes.empty() &&
       table.static_bytes.size() != static_cast<std::size_t>(schedule.shape.ranks))
-    throw Error(
-        fmt::format("{}: /memory/static_bytes: has {} entries for {} ranks; give one per rank",
-                    table.file, table.static_bytes.size(), schedule.shape.ranks));
+    throw Error(fmt::format("{}: /memory/static_bytes: has {} for {}; give one per rank",
+                            table.file, counted(std::ssize(table.static_bytes), "entry"),
+                            counted(schedule.shape.ranks, "rank")));
   return model;
 }
 

@@ -29,10 +29,11 @@ void expect_stages(const CostTable& table, const Schedule& schedule) {
   if (schedule.side_stages > 0) {
     if (given == schedule.stages() && !table.same_stages) return;
     throw Error(
-        fmt::format("{}: {}: has {} entries, but {} has {} stages, and {} shards of the output "
-                    "layer behind them; give one entry for each",
-                    table.file, table.places.counted_by, given, name_of(schedule),
-                    schedule.stages() - schedule.side_stages, schedule.side_stages));
+        fmt::format("{}: {}: has {}, but {} has {}, and {} of the output layer behind them; give "
+                    "one entry for each",
+                    table.file, table.places.counted_by, counted(given, "entry"), name_of(schedule),
+                    counted(schedule.stages() - schedule.side_stages, "stage"),
+                    counted(schedule.side_stages, "shard")));
   }
   if (given == schedule.stages() || given == schedule.stages_per_pipeline() || table.same_stages)
     return;

@@ -134,7 +134,7 @@ TEST_F(TriedSchedules, OfAllAreThoseThatSuitTheJob) {
   record(std::string("1f1b") + kCosts);
   Json report = read_report("analyze " + path("run.json") + " --try all");
   const std::string notes = report["try_notes"].dump();
-  EXPECT_NE(notes.find("zb-v: the backward is split"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("zb-v: needs the backward in two halves"), std::string::npos) << notes;
   EXPECT_NE(notes.find("--split-b 0.5"), std::string::npos) << notes;
   report = read_report("analyze " + path("run.json") + " --try all --split-b 0.5");
   std::set<std::string> names;

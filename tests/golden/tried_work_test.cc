@@ -102,7 +102,8 @@ TEST_F(TriedWork, ShardsAreSplitOnlyIfAsked) {
   const Json report = read_report(analyze, 1);
   EXPECT_EQ(report["tries"][1]["step_ns"], report["makespan_ns"]) << report["tries"];
   EXPECT_EQ(report["tries"][2]["problem"],
-            "the backward of the output layer's shards is split, which the trace shows whole; "
+            "needs the backward of the output layer's shards in two halves, and the trace shows it "
+            "whole; "
             "--split-b 0.5 would halve it");
   EXPECT_TRUE(read_report(analyze + " --split-b 0.5")["tries"][2].contains("step_ns"));
 }

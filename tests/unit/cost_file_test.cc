@@ -237,7 +237,7 @@ TEST(CostFile, MustCoverTheSchedule) {
       "all stages or for none");
   const CostTable ranks = with(std::string(kTwoStages) + R"(,"memory":{"static_bytes":[1]})");
   EXPECT_EQ(error_of([&] { make_memory_model(ranks, split()); }),
-            "f.json: /memory/static_bytes: has 1 entries for 2 ranks; give one per rank");
+            "f.json: /memory/static_bytes: has 1 entry for 2 ranks; give one per rank");
 }
 
 std::string read_document(const std::string& name) {

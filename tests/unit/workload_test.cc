@@ -228,16 +228,14 @@ TEST(Workload, ChakraMessagesAreMatched) {
 
 TEST(Workload, RefusesAnIncompleteOrDamagedSet) {
   const ChakraFile first = make_file("s.0.et", {{}});
-  EXPECT_EQ(
-      error_of([&] {
-        parse_chakra({first, make_file("s.2.et", {{}})});
-      }),
-      "s.2.et: given is a set of 2 files of s; give those of ranks 0 to the last, as in s.*.et");
-  EXPECT_EQ(
-      error_of([&] {
-        parse_chakra({first, first});
-      }),
-      "s.0.et: given is a set of 2 files of s; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({first, make_file("s.2.et", {{}})});
+            }),
+            "s.2.et: 2 files of s given; give those of ranks 0 to the last, as in s.*.et");
+  EXPECT_EQ(error_of([&] {
+              parse_chakra({first, first});
+            }),
+            "s.0.et: 2 files of s given; give those of ranks 0 to the last, as in s.*.et");
   EXPECT_EQ(error_of([&] {
               parse_chakra({first, make_file("t.1.et", {{}})});
             }),

@@ -68,7 +68,7 @@ std::vector<const GateRow*> find_rows(const std::string& schedule,
     }
     if (schedule.empty() || schedules.size() == 1) break;
     if (schedules.size() > 1)
-      throw Error(fmt::format("--fail-if: '{}' may be each of {}; give its path", schedule,
+      throw Error(fmt::format("--fail-if: '{}' could be any of {}; give its path", schedule,
                               fmt::join(schedules, ", ")));
   }
   return found;

@@ -69,8 +69,8 @@ Metrics load_report(const std::string& text, const std::string& path) {
 Side load_side(const std::string& path) {
   std::error_code unreadable;
   if (std::filesystem::is_directory(path, unreadable))
-    throw Error(path + " is a folder; 'bubblescope analyze " + path +
-                " --save FILE' makes of its traces a file that diff reads");
+    throw Error(path + " is a folder; save its step with 'bubblescope analyze " + path +
+                " --save FILE', and diff that file");
   const std::string text = traces::read_file(path);
   if (traces::is_timeline(text)) {
     traces::TimelineFile file = traces::parse_timeline(text, path);
@@ -146,8 +146,7 @@ std::string describe_shapes(const Side& a, const Side& b) {
   if (differences.empty()) return {};
   return fmt::format(
       "A and B are steps of different shapes ({}): their times are of different work, and their "
-      "ops "
-      "of different stages or micro-batches",
+      "ops of different stages or micro-batches",
       fmt::join(differences, ", "));
 }
 
@@ -328,7 +327,7 @@ int run_diff(const Arguments& arguments) {
   }
   expect_known(gate, metrics);
   const std::string shapes = describe_shapes(a, b);
-  if (!shapes.empty() && !gate.empty()) print_message("bubblescope: {}\n", shapes);
+  if (!shapes.empty() && format != OutputFormat::kText) print_message("bubblescope: {}\n", shapes);
   write_sides(a, b, exports, format_command_line("diff", arguments));
   if (format == OutputFormat::kJson) {
     print_json(a, b, metrics, difference);

@@ -80,7 +80,7 @@ struct MetricKind {
   Measure measure = Measure::kAmount;  ///< conditions may be in percent on fractions alone
 };
 
-/// Times and sizes tell by their names.
+/// Derives the measure from the unit in the name.
 Measure measure_by_name(std::string_view metric) {
   if (metric.ends_with("_ns")) return Measure::kNanos;
   if (metric.ends_with("_s")) return Measure::kSeconds;
@@ -139,9 +139,8 @@ std::string advise_without_percent(const Condition& condition, Measure measure,
     case Measure::kBytes: return "give bytes";
     case Measure::kAmount: return "give a number";
   }
-  // Who writes 20 % of a factor means 1.2, and so does who writes 120 %.
-  constexpr double kMaxExcess = 0.5;
-  const double limit = condition.limit < kMaxExcess ? 1 + condition.limit : condition.limit;
+  // A percentage below 100 is an excess over 1: 20 % means 1.2, and so does 120 %.
+  const double limit = condition.limit < 1 ? 1 + condition.limit : condition.limit;
   return "1 is no slowdown at all: write " + rewrite(condition, condition.metric, limit, "");
 }
 

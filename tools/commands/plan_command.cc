@@ -318,7 +318,8 @@ int plan_shapes(PlanOptions& options) {
     return [&](const Configuration& which) { return what_if.evaluate(which, detail); };
   };
   const auto show = [&](std::vector<Outcome> outcomes) {
-    warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, outcomes));
+    if (!configurations.empty())
+      warn_of_unused_numbers(find_unused_numbers(listed, nullptr, configurations, outcomes));
     traces::PlanTable table = tabulate(options, configurations, std::move(outcomes));
     if (options.format != OutputFormat::kCsv) {  // CSV has no break-even points
       BreakEvens break_evens = find_break_evens(what_if, table.plans);

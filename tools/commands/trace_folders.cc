@@ -30,6 +30,9 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 3;
 
+/// Larger files are not read to see what they hold.
+constexpr std::uintmax_t kMaxJudgedBytes = 64 << 20;
+
 /// The trace in the folder that Ascend's profiler writes for each process, beside tables.
 constexpr const char* kAscendTrace = "trace_view.json";
 
@@ -105,12 +108,13 @@ bool holds_traces(const std::string& folder) {
   }
 }
 
-/// Whether the first trace of a folder has ops of a pipeline.
+/// Whether the first trace of a folder has ops of a pipeline. A large one is not read for that.
 bool holds_pipeline(const std::string& folder) {
   try {
     const std::vector<std::string> files = list_files(folder);
     const auto first = std::find_if(files.begin(), files.end(), begins_as_events);
     if (first == files.end()) return is_ascend(folder);
+    if (fs::file_size(*first) > kMaxJudgedBytes) return true;
     traces::read_trace(*first, nullptr);
     return true;
   } catch (const Error&) {

@@ -28,6 +28,11 @@ namespace bubblescope::tools {
 
 namespace {
 
+std::string lacks_halves_of(const std::string& op) {
+  return "needs " + op +
+         " in two halves, and the trace shows it whole; --split-b 0.5 would halve it";
+}
+
 constexpr const char* kSearch = "search";
 constexpr std::int64_t kSearchEffort = 50'000'000;
 constexpr std::chrono::seconds kSearchTime{10};
@@ -53,11 +58,10 @@ void expect_halves(const Schedule& schedule, const CostTable& costs) {
     for (const Op& op : ops)
       if (op.kind == OpKind::kInputGrad)
         (schedule.is_side_stage(op.stage) ? splits_shards : splits_stages) = true;
-  const char* const whole = ", which the trace shows whole; --split-b 0.5 would halve it";
   if (splits_stages && !costs.stages.front().input_grad)
-    throw Error(std::string("the backward is split") + whole);
+    throw Error(lacks_halves_of("the backward"));
   if (splits_shards && !costs.stages.back().input_grad)
-    throw Error(std::string("the backward of the output layer's shards is split") + whole);
+    throw Error(lacks_halves_of("the backward of the output layer's shards"));
 }
 
 Tried predict_try(ValidSchedule schedule, const FittedWork& work) {
@@ -187,9 +191,7 @@ ValidSchedule build_try(const Wanted& wanted, const ValidSchedule& measured, dou
         "the output layer is on one rank; the trace shows the time of its shards, and not what "
         "the whole of it takes there");
   if (name == kSearch) {
-    if (!costs.stages.front().input_grad)
-      throw Error(
-          "the backward is split, which the trace shows whole; --split-b 0.5 would halve it");
+    if (!costs.stages.front().input_grad) throw Error(lacks_halves_of("the backward"));
     return search_order(measured, wanted, peak, costs);
   }
   const ScheduleDef& def = find_schedule(name);

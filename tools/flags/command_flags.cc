@@ -341,7 +341,7 @@ bool CommandFlags::parse(const std::vector<std::string>& words) {
   app.allow_extras();
   parser_->words = words;
   std::vector<std::string> named = read_framework_words(*this, renamed_words());
-  // A list that begins with stdin is no flag: lists skip empty parts.
+  // '-,gpipe' would be taken for a flag. A leading comma prevents that; lists skip empty parts.
   for (std::string& word : named)
     if (word.starts_with("-,")) word.insert(0, ",");
   add_flags_to_parser(named);

@@ -131,10 +131,11 @@ void note_recompute_order(const PredictOptions& options) {
       std::none_of(recompute.begin(), recompute.end(), recomputes))
     return;
   print_message(
-      "bubblescope: R's are ops of their own here, which begin before the gradient has come, while "
-      "activation checkpointing, as in {}, recomputes within the backward; for its times leave "
-      "--recompute out, and give --b the time of R and B together\n",
-      to_string(profile));
+      "bubblescope: R is an op of its own here and may run before its gradient arrives; {} "
+      "recomputes within the backward. To model that, leave --recompute out and add R's time to "
+      "{}\n",
+      to_string(profile),
+      options.cost.file.empty() ? "--b" : "the backward in " + options.cost.file);
 }
 
 void note_output_layer(const ScheduleDef& def, const PredictOptions& options) {

@@ -218,8 +218,8 @@ class GraphReader {
     }
     if (left > 0)
       throw Error(
-          fmt::format("{}: there is a circle of waits among {}; a model's edges "
-                      "lead from its inputs to its output",
+          fmt::format("{}: the edges among {} form a cycle; a model's edges lead from its inputs "
+                      "to its output",
                       file_, counted(static_cast<std::int64_t>(left), "layer")));
     return graph;
   }

@@ -69,12 +69,13 @@ Trust judge_trust(const BubbleReport& report, const TrustEvidence& evidence) {
   std::vector<std::string> faults = without_repeated(evidence.faults);
   std::vector<std::string> doubts = evidence.doubts;
   if (trust.replay_error >= kMaxReplayError)
-    faults.push_back(fmt::format(
-        "a replay of the ops' own order and durations misses the measured span by "
-        "{:.1f} %: {}",
-        100 * trust.replay_error,
-        evidence.lacks_ranks ? "it lacks the ops of the ranks without a trace, which explain that"
-                             : "the rest is time that no op and no message explains"));
+    faults.push_back(
+        fmt::format("a replay of the ops' own order and durations misses the measured span by "
+                    "{:.1f} %: {}",
+                    100 * trust.replay_error,
+                    evidence.lacks_ranks
+                        ? "the ranks without a trace are missing from it, and may explain the rest"
+                        : "the rest is time that no op and no message explains"));
   else if (worst >= kMaxReplayError)
     doubts.push_back(
         fmt::format("in some steps a replay misses the measured span by {:.1f} %", 100 * worst));

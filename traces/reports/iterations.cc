@@ -215,7 +215,7 @@ std::string recorded_text(const std::vector<WholeStep>& steps) {
 
 std::string period_text(const std::optional<StepPeriod>& period) {
   if (!period || do_steps_overlap(period)) return {};
-  return fmt::format("period:   {} from the start of a step to that of the next, in the mean\n",
+  return fmt::format("period:   {} from one step to the next, in the mean of consecutive ones\n",
                      format_time(period->mean));
 }
 

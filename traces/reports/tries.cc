@@ -118,7 +118,7 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
   }
   if (tries.first_step > 0)
     text += fmt::format(
-        "(measured): without the first {}, which the numbers above include and no row here does\n",
+        "(measured) leaves out the first {}, as every row does; the numbers above include them\n",
         counted(tries.first_step, "step"));
   text += fmt::format(
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"

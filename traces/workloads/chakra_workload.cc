@@ -171,8 +171,7 @@ Workload parse_chakra(const std::vector<ChakraFile>& files) {
     const auto rank = static_cast<std::size_t>(name->second);
     if (rank >= files.size() || is_there[rank])
       throw Error(
-          fmt::format("{}: given is a set of {} of {}; give those of ranks 0 to the last, "
-                      "as in {}.*.et",
+          fmt::format("{}: {} of {} given; give those of ranks 0 to the last, as in {}.*.et",
                       file.path, counted(std::ssize(files), "file"), name->first, name->first));
     is_there[rank] = 1;
     workload.ranks[rank] = read_rank(file, name->second);

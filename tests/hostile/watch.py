@@ -13,7 +13,7 @@ MEMORY = 1 << 30  # bytes
 SECONDS = 10  # of processor time; of the clock six times that, as other work may hold the machine
 LONGEST_MESSAGE = 12_000
 # Words of the json that may be negative: differences between two sides.
-SIGNED = re.compile(r"change|later|shift|difference|saves|gap|error|excess|slack|delta|position|offset|head_room", re.I)
+SIGNED = re.compile(r"change|later|shift|difference|saves|gap|error|excess|slack|delta|M_[SW]|position|offset|head_room", re.I)
 LATEST = 2**60  # nanoseconds and bytes
 
 

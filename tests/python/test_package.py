@@ -297,7 +297,7 @@ class Try(unittest.TestCase):
         for get in (lambda: tries.best, lambda: tries.schedule):
             with self.assertRaisesRegex(bs.ProblemError, "zb-h1 with 8 micro-batches: .*; split_b 0.5 would halve it"):
                 get()
-        self.assertIn("zb-h1, m=9: splits the backward", repr(tries))
+        self.assertIn("zb-h1, m=9: needs the backward in two halves", repr(tries))
 
     def test_a_search_is_tried(self):
         tries = bs.analyze(self.record("zb-h1")).try_("search")

@@ -112,8 +112,8 @@ std::vector<ComparedRow> predict_rows(const std::string& list,
                                         : drop_unused_flags(mine.shape, find_schedule(name));
     ComparedRow row = predict_row(name, std::move(mine), inputs.files(), detail, noted);
     row.of_all = !is_asked(name);
-    if (row.step && is_schedule_file(name))
-      row.step->report.schedule = name;         // two files may have one stem
+    // Two files may have one stem.
+    if (row.step && is_schedule_file(name)) row.step->report.schedule = name;
     if (row.step) noted = {Note::kCapInUnits};  // which says the same of all schedules
     return row;
   };

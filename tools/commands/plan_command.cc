@@ -170,14 +170,13 @@ traces::TrainingSettings settings_of(const ModelOnDevices& on, const StepEnd& en
 /// Adds the commands of the plans that are shown with one.
 void add_commands(traces::PlanTable& table, const PlanOptions& options,
                   const PredictInputs& inputs) {
-  const bool shows_all = options.format == OutputFormat::kJson;
-  if (!shows_all && options.format != OutputFormat::kText) return;
+  const bool is_json = options.format == OutputFormat::kJson;
+  if (!is_json && options.format != OutputFormat::kText) return;
   const std::optional<ModelOnDevices>& model = inputs.files().model;
   const bool has_experts = model && model->model.experts;
-  for (const Plan& plan : table.plans) {
-    table.commands.push_back(simulate_command(options, plan, has_experts));
-    if (!shows_all) break;
-  }
+  const std::size_t shown = is_json ? options.top.value_or(table.plans.size()) : 1;
+  for (std::size_t at = 0; at < std::min(shown, table.plans.size()); ++at)
+    table.commands.push_back(simulate_command(options, table.plans[at], has_experts));
 }
 
 void print_table(traces::PlanTable table, const PlanOptions& options) {
@@ -274,7 +273,7 @@ int plan_model(PlanOptions& options) {
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);
     table.model = planner.model().name;
-    table.reserves_memory = options.reserves_memory;
+    table.reserves_memory = options.gives("--reserve-memory");
     if (const KnownErrors* errors = find_nearest_errors(planner.model()).known) {
       table.errors = *errors;
       if (!table.plans.empty() && table.plans.front().no_errors.empty())

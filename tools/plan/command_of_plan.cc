@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -134,10 +133,6 @@ void add_model(CommandWords& words, const Plan& plan, bool has_experts) {
   words.add("--layout", plan.layout);
 }
 
-bool was_given(const PlanQuestion& question, std::string_view flag) {
-  return std::find(question.words.begin(), question.words.end(), flag) != question.words.end();
-}
-
 }  // namespace
 
 std::string simulate_command(const PlanQuestion& question, const Plan& plan, bool has_experts) {
@@ -146,7 +141,7 @@ std::string simulate_command(const PlanQuestion& question, const Plan& plan, boo
   add_shares(words, question, plan.configuration);
   add_shape(words, question, plan.configuration);
   if (!plan.layout.empty()) add_model(words, plan, has_experts);
-  if (plan.gradients && !was_given(question, "--gradients"))
+  if (plan.gradients && !question.gives("--gradients"))
     words.add("--gradients", name_of(kGradientFormats, *plan.gradients));
   return words.line();
 }

@@ -1,4 +1,4 @@
-// The command that simulates a plan, so that nobody has to put its flags together.
+// The command that simulates a plan: its flags, put together.
 #pragma once
 
 #include <string>

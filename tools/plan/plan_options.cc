@@ -297,7 +297,6 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   for (const char* flag :
        {"--cp", "--etp", "--recompute", "--overlap", "--schedules", "--micro-batch-size"})
     if (app.count(flag) > 0) question.given.emplace_back(flag);
-  question.reserves_memory = app.count("--reserve-memory") > 0;
   question.words = app.given_words(flags);
 }
 

@@ -1,9 +1,11 @@
 // The flags of `plan`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/flags/options.h"
@@ -25,8 +27,11 @@ struct PlanQuestion {
   std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;
-  bool reserves_memory = false;  ///< --reserve-memory is given
 
+  /// Whether the flag is among `words`.
+  bool gives(std::string_view flag) const {
+    return std::find(words.begin(), words.end(), flag) != words.end();
+  }
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };
 

@@ -83,9 +83,16 @@ struct Plan {
 struct Outcome {
   std::optional<Plan> plan;
   std::string refusal;
-  double excess = 0;  ///< missing memory as a fraction of what there is; 0 for other reasons
+  double excess = 0;      ///< missing memory as a fraction of the limit; 0 for other reasons
+  bool over_cap = false;  ///< whether that limit is the cap, and the devices hold it
 
   bool was_tried() const { return plan || !refusal.empty(); }
+  /// Whether it lacks less memory than `other`. What only a cap refuses is closer than what no
+  /// device holds.
+  bool is_closer_than(const Outcome& other) const {
+    if (excess <= 0 || other.excess <= 0) return excess > other.excess;
+    return over_cap != other.over_cap ? over_cap : excess < other.excess;
+  }
 };
 
 /// Extracts the comparable part of a report.

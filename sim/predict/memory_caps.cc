@@ -34,9 +34,8 @@ Excess exceed(std::size_t rank, double held, double cap, std::string message) {
   return {held / std::max(cap, 1e-9), {static_cast<std::int32_t>(rank), {}, std::move(message)}};
 }
 
-}  // namespace
-
-Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
+/// Returns the ranks that exceed their cap, the one that exceeds it most first.
+std::vector<Excess> find_excesses(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   std::vector<Excess> found;
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
     const Bytes cap = memory.cap_bytes[rank], held = peaks[rank].bytes.value_or(0);
@@ -55,9 +54,20 @@ Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& 
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Excess& a, const Excess& b) { return a.share > b.share; });
+  return found;
+}
+
+}  // namespace
+
+Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   Problems problems;
-  for (Excess& excess : found) problems.push_back(std::move(excess.problem));
+  for (Excess& excess : find_excesses(peaks, memory)) problems.push_back(std::move(excess.problem));
   return problems;
+}
+
+double find_excess_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
+  const std::vector<Excess> found = find_excesses(peaks, memory);
+  return found.empty() ? 0 : found.front().share - 1;
 }
 
 std::vector<Peak> collect_peaks(const BubbleReport& report) {

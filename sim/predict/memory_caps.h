@@ -16,6 +16,9 @@ void check_cap_unit(const UniformMemory& memory, bool has_bytes);
 /// all fit.
 Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 
+/// Returns by what fraction of its cap the rank that exceeds it most does so; 0 where all fit.
+double find_excess_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+
 /// Returns the peak of every rank.
 std::vector<Peak> collect_peaks(const BubbleReport& report);
 

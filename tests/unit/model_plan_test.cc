@@ -247,11 +247,11 @@ TEST(ModelPlans, SayWhatDoesNotFit) {
 TEST(ModelPlans, SayHowManyDevicesHoldTheModel) {
   const std::string step =
       "plan --model llama3-405b --global-batch-size 8 --schedules 1f1b --gpus ";
-  const std::string note = "times the memory of its devices; give about 69 or more of --gpus";
+  const std::string note = "% more memory than its devices have; give about 72 or more of --gpus";
   EXPECT_NE(run_with_messages(step + "8").output.find(note), std::string::npos);
   EXPECT_EQ(
       run_with_messages("plan --model llama3-8b --global-batch-size 8 --schedules 1f1b --gpus 8")
-          .output.find("times the memory"),
+          .output.find("more memory"),
       std::string::npos);
 }
 

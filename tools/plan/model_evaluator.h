@@ -71,7 +71,9 @@ class ModelEvaluator {
   /// continues with sets that take longer and hold less.
   Outcome simulate_modules(const Configuration& configuration, std::size_t split) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
-  static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);
+  std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step) const;
+  /// Returns `plan` with a note on its insufficient memory: of the devices, or below the cap.
+  Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) const;
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 
   const ModelPlanner& planner_;

@@ -189,9 +189,11 @@ bool ModelPlanner::tries_without_recomputation() const {
       [](const RecomputeChoice& choice) { return choice.recompute == Recompute::kNone; });
 }
 
-bool ModelPlanner::allows(Bytes held) const {
+std::int32_t ModelPlanner::node() const { return find_smallest_node(model()); }
+
+std::optional<Bytes> ModelPlanner::smallest_cap() const {
   const std::vector<Bytes>& caps = inputs_.config().memory.cap_bytes;
-  return std::all_of(caps.begin(), caps.end(), [held](Bytes cap) { return held <= cap; });
+  return caps.empty() ? std::nullopt : std::optional(*std::min_element(caps.begin(), caps.end()));
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a

@@ -70,7 +70,11 @@ class ModelPlanner {
   /// Whether smaller gradients may be tried where 32-bit ones do not fit.
   bool may_shrink_gradients() const { return !inputs_.flags().model.gradients; }
   /// Whether the flags allow that all ranks hold so much.
-  bool allows(Bytes held) const;
+  bool allows(Bytes held) const { return !smallest_cap() || held <= *smallest_cap(); }
+  /// The devices of a node.
+  std::int32_t node() const;
+  /// The smallest cap in bytes; empty if there is none.
+  std::optional<Bytes> smallest_cap() const;
   /// Returns the inputs of a configuration, without the split of its layers.
   PredictInputs inputs_of(const Configuration& configuration) const;
 

@@ -169,6 +169,12 @@ void note_megatron_defaults(const std::vector<Plan>& ranked, const PredictInputs
                   describe_megatron_gradients(*theirs));
 }
 
+std::string more_than_a_limit(double excess) {
+  const double percent = 100 * excess;
+  return percent >= 10 ? fmt::format("{:.0f} % more", percent)
+                       : fmt::format("{:.2g} % more", percent);
+}
+
 }  // namespace
 
 void report_default_slices(const std::vector<std::string>& schedules, const ShapeOptions& shape) {
@@ -208,7 +214,8 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
   if (flags.model.given()) {
     note_megatron_defaults(ranked, inputs, steps);
     warn_of_unused_unit(flags.memory, "plans of a model show bytes");
-    if (flags.model.parts) warn_of_unused_parts(orders);
+    // The warning above speaks of an order of parts.
+    if (flags.model.parts && !flags.model.parts->pair_order) warn_of_unused_parts(orders);
   } else if (!flags.cost.file.empty()) {
     note_cut_stages(ranked, inputs);
   } else if (!steps.empty()) {
@@ -259,17 +266,27 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
 }
 
-void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus) {
-  double least = 0;
+void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus,
+                         std::int32_t multiple) {
+  const Outcome nothing;
+  const Outcome* closest = &nothing;
   for (const Outcome& outcome : outcomes) {
     if (outcome.plan && outcome.refusal.empty()) return;
-    if (outcome.excess > 0 && (least == 0 || outcome.excess < least)) least = outcome.excess;
+    if (outcome.is_closer_than(*closest)) closest = &outcome;
   }
-  if (least == 0) return;
+  if (closest == &nothing) return;
+  if (closest->over_cap) {
+    print_message(
+        "bubblescope: the configuration that lacks the least needs {} memory than --cap allows; "
+        "raise --cap, or leave it out\n",
+        more_than_a_limit(closest->excess));
+    return;
+  }
+  const auto enough = static_cast<std::int64_t>(std::ceil(gpus * (1 + closest->excess)));
   print_message(
-      "bubblescope: the configuration that lacks the least needs {:.2f} times the memory of its "
-      "devices; give about {} or more of --gpus, devices with more memory, or a smaller model\n",
-      1 + least, static_cast<std::int64_t>(std::ceil(gpus * (1 + least))));
+      "bubblescope: the configuration that lacks the least needs {} memory than its devices have; "
+      "give about {} or more of --gpus, devices with more memory, or a smaller model\n",
+      more_than_a_limit(closest->excess), (enough + multiple - 1) / multiple * multiple);
 }
 
 std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs) {

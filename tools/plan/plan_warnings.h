@@ -35,9 +35,10 @@ void warn_of_other_runtime(traces::Framework framework, const ModelOptions& mode
 void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
                   const std::vector<std::string>& given);
 
-/// Where no outcome is a plan, says how many devices hold as much memory as the configuration that
-/// lacks the least needs of `gpus`. Memory is the only reason that it counts.
-void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus);
+/// Where no outcome is a plan, says what the configuration that lacks the least memory needs: a
+/// higher cap, or instead of `gpus` so many devices as hold it, a multiple of `multiple`.
+void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus,
+                         std::int32_t multiple);
 
 /// Where no framework has a plan's schedule by name, returns why 'convert --to pytorch-csv' refuses
 /// it; empty if it does not.

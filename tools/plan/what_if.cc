@@ -200,16 +200,14 @@ Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& m
   const Problems over = find_ranks_over_cap(collect_peaks(report), memory);
   if (over.empty()) return {std::move(plan), ""};
   const auto rank = static_cast<std::size_t>(*over[0].rank);
-  if (!memory.cap_bytes.empty()) {
-    const auto held = static_cast<double>(report.ranks[rank].peak.bytes.value_or(0));
-    return {std::move(plan), name_flags(to_string(over[0])),
-            held / static_cast<double>(std::max<Bytes>(memory.cap_bytes[rank], 1)) - 1};
-  }
+  const double excess = find_excess_over_cap(collect_peaks(report), memory);
+  if (!memory.cap_bytes.empty())
+    return {std::move(plan), name_flags(to_string(over[0])), excess, true};
   const double held = report.ranks[rank].peak.units / shares;
   const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
   return {std::move(plan),
-          fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap),
-          cap > 0 ? held / cap - 1 : held};
+          fmt::format("rank {} holds {:g} at its peak, over --cap {:g}", rank, held, cap), excess,
+          true};
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ void read(const JsonNode& object, const char* key, Value& value, std::int64_t mi
     read(object, key, value.emplace(), min_value);
   } else if constexpr (std::is_same_v<Value, std::string>) {
     value = member->text();
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    value = member->boolean();
   } else if constexpr (std::is_same_v<Value, double>) {
     value = member->number().value_or(kMaxAmount);
     if (!(value >= static_cast<double>(min_value) && value < kMaxAmount)) member->refuse("is odd");
@@ -91,6 +93,7 @@ Outcome read_outcome(const JsonNode& line, const Configuration& asked) {
   Outcome outcome;
   read(line, "refusal", outcome.refusal);
   read(line, "excess", outcome.excess);
+  read(line, "over_cap", outcome.over_cap);
   const std::optional<JsonNode> plan = line.find("plan");
   if (!plan) return outcome;
   outcome.plan = read_plan(*plan, asked);
@@ -212,7 +215,8 @@ std::string write_question(const SweepQuestion& question) {
 
 std::string write_outcome(std::size_t at, const Outcome& outcome) {
   return write_line([&](JsonWriter& json) {
-    json.member("at", at).member("refusal", outcome.refusal).member("excess", outcome.excess);
+    json.member("at", at).member("refusal", outcome.refusal);
+    json.member("excess", outcome.excess).member("over_cap", outcome.over_cap);
     if (!outcome.plan) return;
     json.member_or_null("group_size", outcome.plan->configuration.shape.group_size);
     write_plan(json.key("plan"), *outcome.plan, {});

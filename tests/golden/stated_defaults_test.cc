@@ -65,7 +65,7 @@ constexpr const char* kDefaults = R"(
 --reserve-memory        -            0.5GiB
 --runtime               -            -
 --saved-fraction        0,0.3        0,0.3
---schedules             all          all
+--schedules             auto         all
 --seed                  1            1
 --seeds                 1000         1000
 --send-budget           -            -

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -42,7 +43,7 @@ constexpr std::size_t kMaxSearchedUnasked = 64;
 /// Adds searched schedules. A search takes tenths of a second per configuration, so a few are
 /// included by default and many only on request.
 void add_searched(PlanOptions& options) {
-  if (options.schedules != "all") return;
+  if (options.schedules != "auto") return;
   Axes searched = options.axes;
   searched.schedules = expand_schedules("searched", options.sliced());
   if (count_configurations(searched) <= kMaxSearchedUnasked)
@@ -68,19 +69,19 @@ void leave_to_profile(PlanOptions& options) {
 std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                             const std::vector<Outcome>& outcomes) {
   std::map<std::string, traces::Refusal> of_schedule;
-  std::map<std::string, double> min_excess;
+  std::map<std::string, const Outcome*> closest;
   for (std::size_t at = 0; at < outcomes.size(); ++at) {
     const Outcome& outcome = outcomes[at];
     if (outcome.refusal.empty()) continue;
     traces::Refusal& refused = of_schedule[configurations[at].schedule];
     const bool is_first = refused.configurations++ == 0;
-    double& min_so_far = min_excess[configurations[at].schedule];
-    const bool is_closer = outcome.excess > 0 && (min_so_far == 0 || outcome.excess < min_so_far);
+    const Outcome*& so_far = closest[configurations[at].schedule];
+    const bool is_closer = outcome.is_closer_than(so_far == nullptr ? Outcome{} : *so_far);
     if (!is_first && !is_closer) continue;
     refused.schedule = configurations[at].schedule;
     refused.reason = outcome.refusal;
     if (!is_closer) continue;
-    min_so_far = outcome.excess;
+    so_far = &outcome;
     refused.closest = configurations[at];
   }
   std::vector<traces::Refusal> refusals;
@@ -268,7 +269,8 @@ int plan_model(PlanOptions& options) {
   };
   const auto show = [&](std::vector<Outcome> outcomes) {
     warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, outcomes));
-    note_missing_memory(outcomes, axes.gpus);
+    const std::int32_t listed = options.axes.ranks.empty() ? 1 : options.axes.ranks.front();
+    note_missing_memory(outcomes, axes.gpus, std::lcm(std::min(planner.node(), axes.gpus), listed));
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);
@@ -356,6 +358,8 @@ int sweep_and_show(PlanOptions& options) {
 int run_plan(const Arguments& arguments) {
   std::optional<PlanOptions> options = parse_plan_options(arguments);
   if (!options) return 0;
+  if (!options->svg.empty())
+    check_export_paths({{"svg", options->svg}}, options->format != OutputFormat::kText);
   if (!options->files.parts.empty() && options->words.empty())
     static_cast<PlanQuestion&>(*options) =
         parse_plan_question(traces::read_arguments(options->files.parts.front()));

@@ -11,6 +11,7 @@
 #include "sim/model/schedule_refusal.h"
 #include "sim/model/stage_loads.h"
 #include "tools/flags/words.h"
+#include "tools/plan/what_if.h"
 
 namespace bubblescope::tools {
 
@@ -20,7 +21,7 @@ std::vector<std::string> list_named_schedules(const std::string& list) {
   std::vector<std::string> names;
   for (const std::string& word : split(list, ',')) {
     const std::string name = normalize_name(trim(word));
-    if (name.empty() || name == "all" || name == "searched" || name == "vocab") continue;
+    if (name.empty() || names_a_group(name)) continue;
     const std::string& found = find_schedule(name).name;
     if (std::find(names.begin(), names.end(), found) == names.end()) names.push_back(found);
   }

@@ -105,7 +105,7 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   app.add_option("--schedules", options.schedules,
                  "names, 'all' (fixed orders that train synchronously), 'searched' (those that "
                  "search for an order), 'vocab' (those that split a model's output layer); "
-                 "default all")
+                 "default auto: all, and without a model those that search if they are few")
       ->type_name("NAMES");
   app.add_option("--slices", options.predict.shape.slices, "slices per sequence")
       ->check(InRange(1, 4096));

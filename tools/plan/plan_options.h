@@ -23,7 +23,7 @@ struct PlanQuestion {
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
   std::vector<std::string> given;  ///< of the flags that a plan may try in more ways
-  std::string schedules = "all";
+  std::string schedules = "auto";
   std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;

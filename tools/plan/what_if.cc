@@ -102,6 +102,10 @@ std::vector<Configuration> combine(const Axes& axes) {
   return configurations;
 }
 
+bool names_a_group(std::string_view word) {
+  return word == "auto" || word == "all" || word == "searched" || word == "vocab";
+}
+
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced, bool has_model) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -110,7 +114,7 @@ std::vector<std::string> expand_schedules(const std::string& list, bool sliced, 
   for (const std::string& word : split(list, ',')) {
     const std::string name = normalize_name(trim(word));
     if (name.empty()) continue;
-    if (name != "all" && name != "searched" && name != "vocab") {
+    if (!names_a_group(name)) {
       note_similar_names(word);
       const ScheduleDef& found = find_schedule(word);
       if (!found.trains)

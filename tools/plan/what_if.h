@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -44,8 +45,12 @@ std::size_t count_configurations(const Axes& axes);
 /// those that do not (find_full_groups). Throws Error for more than kMaxConfigurations.
 std::vector<Configuration> combine(const Axes& axes);
 
+/// Whether a word of a list of schedules stands for several.
+bool names_a_group(std::string_view word);
+
 /// Expands a list of schedules: names, separated by commas. "all" is every synchronous schedule
-/// that trains and has a fixed order for its shape. "searched" is every one that searches for an
+/// that trains and has a fixed order for its shape, and so is "auto", to which sweeps add the
+/// searched ones where they are few. "searched" is every one that searches for an
 /// order first, in tenths of a second. "vocab" is every one that splits the output layer of a model
 /// over all ranks. `sliced` adds those that slice sequences.
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced,

@@ -20,6 +20,7 @@
 #include "sim/predict/memory_caps.h"
 #include "tools/commands/check_lists.h"
 #include "tools/commands/check_workload_files.h"
+#include "tools/commands/suggestion_json.h"
 #include "tools/errors.h"
 #include "tools/flags/command_flags.h"
 #include "tools/flags/field_names.h"
@@ -216,8 +217,7 @@ void write_verdict(traces::JsonWriter& json, const CheckVerdict& verdict,
   for (const Peak& peak : verdict.peaks) json.value(peak.activations);
   json.end_array();
   write_problems(json, "swapped_messages", verdict.swapped);
-  if (verdict.suggestion) json.member("suggestion", to_string(*verdict.suggestion));
-  if (verdict.late_sends) json.member("suggestion", to_string(*verdict.late_sends));
+  write_suggestion(json, verdict.suggestion, verdict.late_sends);
   if (!verdict.over_cap.empty()) write_problems(json, "over_cap", verdict.over_cap);
   json.end_object();
 }
@@ -263,11 +263,11 @@ void print_text(const CheckVerdict& verdict, const Schedule* schedule,
   for (const Problem& problem : verdict.over_cap) print_folded("  {}\n", to_string(problem));
   if (verdict.suggested_mode.empty()) return;
   const std::string& mode = verdict.suggested_mode;
-  if (verdict.late_sends)
-    print_folded("suggestion for {}: sends are posted too late\n{}\n", mode,
-                 to_string(*verdict.late_sends));
-  else if (verdict.suggestion)
-    print_folded("suggestion for {}:\n{}\n", mode, to_string(*verdict.suggestion));
+  if (verdict.late_sends || verdict.suggestion)
+    print_folded(
+        "suggestion for {}{}, one move after the other:\n{}\n", mode,
+        verdict.late_sends ? ", where sends are posted too late" : "",
+        verdict.late_sends ? to_string(*verdict.late_sends) : to_string(*verdict.suggestion));
   else if (verdict.deadlocks_in_any())
     print_folded("no suggestion for {}: none of the tried receive positions helps\n", mode);
   else
@@ -388,7 +388,7 @@ int run_check(const Arguments& arguments) {
   const bool is_list = given != 1 || names.size() != 1;
   flags.shape = complete_shape(names, flags);
   const PredictInputs inputs = read_inputs(std::move(flags), names);
-  warn_of_unused_times(inputs.flags(), names);
+  if (!suggest) warn_of_unused_times(inputs.flags(), names);  // a suggestion has a time
   warn_of_unused_update(inputs.flags(), "an order is the same with any end of the step");
   warn_of_file_shapes(
       inputs.flags(), names,

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "sim/analysis/analyze.h"
@@ -164,6 +165,18 @@ void print_metrics(const Metrics& before, const Metrics& after) {
     if (name.starts_with("cause_")) continue;  // which have a table of their own
     print_folded("{:<20}{:>18.10g}{:>18.10g}{:>12}\n", name, found->second, value,
                  describe_change(found->second, value));
+  }
+}
+
+/// Names the numbers that only one side has, which are not compared.
+void print_numbers_of_one(const Metrics& before, const Metrics& after) {
+  for (const auto& [name, own, other] :
+       {std::tuple("A", &before, &after), std::tuple("B", &after, &before)}) {
+    std::vector<std::string> alone;
+    for (const auto& [metric, value] : *own)
+      if (!other->contains(metric) && !metric.starts_with("cause_")) alone.push_back(metric);
+    if (!alone.empty())
+      print_folded("not compared, because only {} has them: {}\n", name, fmt::join(alone, ", "));
   }
 }
 
@@ -334,6 +347,7 @@ int run_diff(const Arguments& arguments) {
   } else {
     if (!shapes.empty()) print_folded("{}\n\n", shapes);
     print_metrics(a.metrics, b.metrics);
+    print_numbers_of_one(a.metrics, b.metrics);
     print_jobs(a, b);
     if (difference) print_ops(*difference);
   }

@@ -33,6 +33,18 @@ double find_peak(const JsonNode& ranks) {
   return peak;
 }
 
+/// Adds the numbers of an object and of those in it, by the names that conditions have for them.
+void add_numbers(const JsonNode& object, const std::string& prefix,
+                 std::map<std::string, double>& numbers) {
+  if (!object.is_object()) return;
+  for (const JsonNode& member : object.members()) {
+    const std::string key(member.key());
+    if (key == "least_ns" || key == "most_ns") continue;  // old names of min_ns and max_ns
+    if (const std::optional<double> number = find_number(member)) numbers[prefix + key] = *number;
+    add_numbers(member, prefix + key + "_", numbers);
+  }
+}
+
 }  // namespace
 
 std::optional<std::map<std::string, double>> read_report_numbers(std::string_view text,
@@ -47,10 +59,8 @@ std::optional<std::map<std::string, double>> read_report_numbers(std::string_vie
     const std::string key = member.key();
     if (const auto number = find_number(member, key == "head_room_bytes" || key == "vs_best"))
       numbers[key] = *number;
-    if (key != "bubble") continue;
-    for (const JsonNode& part : member.members())
-      if (const std::optional<double> number = find_number(part))
-        numbers["bubble_" + std::string(part.key())] = *number;
+    if (key == "bubble" || key == "noise") add_numbers(member, key + "_", numbers);
+    if (key == "serving") add_numbers(member, "", numbers);
   }
   const std::optional<JsonNode> ranks = report.find("ranks");
   if (ranks && ranks->is_array()) numbers["peak_activations"] = find_peak(*ranks);

@@ -9,8 +9,8 @@
 namespace bubblescope::traces {
 
 /// The numbers of a whole step: {"makespan_ns": 27000000, "bubble_ratio": 0.111, ...}. Those of
-/// "bubble" have its key in front; "peak_activations" is the largest of all ranks. Empty if the
-/// json is not a report. Throws Error if it is not json.
+/// "bubble" and "noise" have its key in front; "peak_activations" is the largest of all ranks.
+/// Empty if the json is not a report. Throws Error if it is not json.
 std::optional<std::map<std::string, double>> read_report_numbers(std::string_view text,
                                                                  const std::string& file);
 

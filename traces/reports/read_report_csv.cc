@@ -96,10 +96,10 @@ std::optional<std::map<std::string, double>> read_csv_report_numbers(std::string
     return std::nullopt;
   const double makespan = busy[0] + idle[0];
   const double ideal = largest(busy);
-  double all_busy = 0;
+  double all_idle = 0;
   double span = 0;
   for (std::size_t rank = 0; rank < busy.size(); ++rank) {
-    all_busy += busy[rank];
+    all_idle += idle[rank];
     span = std::max(span, last[rank] - first[rank]);
   }
   std::map<std::string, double> numbers{
@@ -109,7 +109,7 @@ std::optional<std::map<std::string, double>> read_csv_report_numbers(std::string
     numbers["step_ns"] = steps.front();
   // A trace that is not trusted has no bubble.
   if (table.says("trust", "none") || makespan <= 0 || ideal <= 0 || span <= 0) return numbers;
-  numbers["bubble_ratio"] = 1 - all_busy / (static_cast<double>(busy.size()) * makespan);
+  numbers["bubble_ratio"] = all_idle / (makespan * static_cast<double>(busy.size()));
   numbers["bubble_overhead"] = (makespan - ideal) / ideal;
   numbers["bubble_span_rate"] = (span - ideal) / span;
   numbers["bubble_time_ns"] = makespan - ideal;

@@ -91,12 +91,13 @@ Measure measure_by_name(std::string_view metric) {
 MetricKind kind_of_value(std::string_view metric) {
   constexpr MetricKind kPart{{0, 1}, Measure::kFraction};
   constexpr MetricKind kRatio{{0, HUGE_VAL}, Measure::kFraction};
-  static constexpr std::array<std::pair<std::string_view, MetricKind>, 8> kKinds{
+  static constexpr std::array<std::pair<std::string_view, MetricKind>, 9> kKinds{
       {{"bubble_ratio", kPart},
        {"bubble_span_rate", kPart},
        {"mfu", kPart},
        {"bubble_overhead", kRatio},
        {"replay_error", kRatio},
+       {"gap", kRatio},
        {"slowdown", {{0, HUGE_VAL}, Measure::kFactor}},
        {"head_room_bytes", {{}, Measure::kBytes}},
        {"vs_best", {{-1, HUGE_VAL}, Measure::kFraction}}}};

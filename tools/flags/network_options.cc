@@ -23,6 +23,8 @@ UniformNetwork parse_network(std::string_view text) {
     throw Error("'bytes' take no time without a bandwidth; add link=GBIT/S, between= or nic=");
   if ((network.nic_gbps || network.between_gbps) && !network.ranks_per_node)
     throw Error("'between' and 'nic' are of messages between nodes; add per-node=N");
+  if (network.ranks_per_node && !network.nic_gbps && !network.between_gbps)
+    throw Error("'per-node' says which messages leave a node; add between=GBIT/S or nic=GBIT/S");
   if (network.ranks_per_nic && !network.nic_gbps)
     throw Error("'ranks-per-nic' needs the NIC's bandwidth; add nic=GBIT/S");
   return network;

@@ -28,6 +28,7 @@ struct Contents {
   bool pairs = false;
   bool parts = false;        ///< ranks have several chunks, or sequences several slices
   bool own_messages = true;  ///< every step posts its messages where a file says
+  std::int32_t ranks = 0;    ///< of the step that has the most
 
   bool has(OpKind kind) const { return kinds.at(static_cast<std::size_t>(kind)); }
   bool trains() const {
@@ -41,6 +42,7 @@ Contents find_contents(std::span<const PredictedOps> steps) {
   for (const PredictedOps& step : steps) {
     const Shape& shape = step.schedule->shape;
     contents.parts = contents.parts || shape.chunks > 1 || shape.slices > 1;
+    contents.ranks = std::max(contents.ranks, shape.ranks);
     contents.own_messages = contents.own_messages && posts_messages(*step.schedule);
     for (const Instruction& instruction : step.program->instructions) {
       contents.kinds.at(static_cast<std::size_t>(instruction.op.kind)) = true;
@@ -177,7 +179,11 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
   const LowerOptions& lower = options.cost.lower;
   const bool modelled = options.model.given();
   const bool by_stage = modelled || !options.cost.file.empty();
+  const std::int32_t per_node =
+      options.cost.network ? options.cost.network->ranks_per_node.value_or(0) : 0;
   const GivenFlag flags[] = {
+      {"what --network says of messages between nodes", per_node > 0, per_node < step.ranks,
+       "all ranks are on one node; 'per-node' says how many are"},
       {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, !by_stage && step.parts,
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
       {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs || options.policy,

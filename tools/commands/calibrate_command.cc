@@ -29,8 +29,9 @@ constexpr const char* kCalibrateExample =
     "or a device's GEMMs, for models:\n"
     "  bubblescope calibrate --gpu h100 --backend cuda -o my_gpu.json\n"
     "  bubblescope simulate 1f1b --pp 4 -m 8 --model llama3-8b --gpu my_gpu.json\n"
-    "SCHEDULES are run for it: 1f1b and zb-h1 unless given; with --vpp, interleaved and "
-    "interleaved-zb. What they do not run (a full backward, a split one) is not measured.\n";
+    "SCHEDULES are run for it: 1f1b and zb-h1 unless given, for a transformer on two ranks "
+    "also interleaved and interleaved-zb; with --vpp, only those two. What they do not run (a full "
+    "backward, a split one) is not measured.\n";
 
 std::vector<std::string> expand_schedules(const std::string& list, const ShapeOptions& shape) {
   if (!list.empty()) {

@@ -148,7 +148,8 @@ bool is_schedule_file(const std::string& name_or_path) {
   if (name_or_path == "-" || name_or_path.find_first_of("./") != std::string::npos) return true;
   std::error_code unreadable;
   return Registry<ScheduleDef>::instance().find(name_or_path) == nullptr &&
-         std::filesystem::is_regular_file(name_or_path, unreadable);
+         std::filesystem::exists(name_or_path, unreadable) &&
+         !std::filesystem::is_directory(name_or_path, unreadable);
 }
 
 bool has_open_sizes(const PredictOptions& options) {

@@ -136,7 +136,7 @@ class Errors(unittest.TestCase):
             self.assertEqual(bs.read(path).simulate(f=1, b=2).makespan, 9_000_000)
 
     def test_another_shape_than_the_schedules_is_refused(self):
-        with self.assertRaisesRegex(bs.UsageError, "has 2 m, not 3"):
+        with self.assertRaisesRegex(bs.UsageError, "has 2 micro-batches, not 3"):
             bs.Schedule(["0F0 0F1 0B0 0B1"]).simulate(m=3)
 
 

@@ -1,4 +1,5 @@
 """Schedules and reports as values: copied, pickled, compared; and what empty results say."""
+import ast
 import copy
 import multiprocessing
 import pathlib
@@ -113,10 +114,10 @@ class Shapes(unittest.TestCase):
     def test_a_schedule_keeps_its_shape(self):
         for schedule in (bs.schedule("zb-h1", pp=4, m=8), bs.schedule("zb-auto", pp=4, m=8), bs.Schedule(
                 bs.schedule("zb-h1", pp=4, m=8).rows, name="zb-h1")):
-            for keyword, value in (("pp", 8), ("m", 4), ("vpp", 2)):
+            for keyword, value, has in (("pp", 8, "4 ranks"), ("m", 4, "8 micro-batches"), ("vpp", 2, "1 chunk per rank")):
                 for call in (schedule.simulate, lambda **shape: bs.simulate(schedule, **shape),
                              lambda **shape: bs.schedule(schedule, **shape)):
-                    with self.assertRaisesRegex(bs.UsageError, f"has . {keyword}, not {value}; leave {keyword} out"):
+                    with self.assertRaisesRegex(bs.UsageError, f"has {has}, not {value}; leave {keyword} out"):
                         call(**{keyword: value})
             self.assertEqual(schedule.simulate(pp=4, m=8).schedule.pp, 4)
 
@@ -155,6 +156,30 @@ class Shapes(unittest.TestCase):
             schedule.convert("pytorch-csv-comms", profile="pytorch-2.15")
         with self.assertWarnsRegex(UserWarning, "^profile changes nothing: the order of zb-v"):
             schedule.convert("pytorch-csv", profile="pytorch")
+
+
+class Counts(unittest.TestCase):
+    def test_nouns_agree_with_their_numbers(self):
+        one = bs.schedule("1f1b", pp=1, m=1)
+        self.assertEqual(repr(one), "<Schedule 1f1b: 1 rank, 1 micro-batch>")
+        self.assertEqual(repr(bs.schedule("1f1b", pp=2, m=3)), "<Schedule 1f1b: 2 ranks, 3 micro-batches>")
+        self.assertRegex(repr(bs.plan(pp=2, m=2, schedules="1f1b")), "^<Plan: 1 configuration, ")
+        self.assertRegex(repr(bs.schedule("forward-only", pp=1, m=1).simulate().timeline), ": 1 op>$")
+        self.assertRegex(repr(one.simulate().timeline), ": 2 ops and messages>$")
+
+    def test_plurals_are_written_where_the_number_is_known(self):
+        nouns = "chunk|configuration|iteration|loss|message|micro-batch|op|problem|rank|row|schedule|slice|stage|step|stream"
+        found = 0
+        for path in pathlib.Path(bs.__file__).parent.glob("*.py"):
+            tree = ast.parse(path.read_text())
+            found += path.read_text().count("counted(")
+            chosen = {part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in (node.body, node.orelse)}
+            for node in ast.walk(tree):
+                parts = node.values if isinstance(node, ast.JoinedStr) and node not in chosen else []
+                for value, text in zip(parts, parts[1:]):
+                    if isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant):
+                        self.assertNotRegex(text.value, f"^ (equal )?({nouns})e?s", f"{path.name}:{node.lineno}: use counted()")
+        self.assertGreater(found, 5)
 
 
 class Empty(unittest.TestCase):

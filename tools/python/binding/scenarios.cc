@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "sim/engine/simulate_batch.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "sim/predict/choose_lowering.h"
@@ -81,8 +82,9 @@ std::vector<PlacedCost> place_costs(const ScenarioCosts& costs, const Schedule& 
     placed.push_back({cost, find_place(cost)});
     if (!placed.back().per_stage()) continue;
     if (placed.back().place.set_stage == nullptr || cost.per_scenario != schedule.stages())
-      throw Error(fmt::format("{} has {} columns; {} has {} stages, and p2p one column only",
-                              cost.name, cost.per_scenario, schedule.name, schedule.stages()));
+      throw Error(fmt::format("{} has {}; {} has {}, and p2p one column only", cost.name,
+                              counted(cost.per_scenario, "column"), schedule.name,
+                              counted(schedule.stages(), "stage")));
     if (schedule.shape.slices > 1)
       throw Error(cost.name + ": costs per stage need whole sequences; leave slices out");
   }
@@ -134,8 +136,9 @@ std::size_t count_scenarios(const ScenarioCosts& costs) {
   for (const ScenarioCost& cost : costs) {
     const std::size_t rows = cost.milliseconds.size() / static_cast<std::size_t>(cost.per_scenario);
     if (count && *count != rows)
-      throw Error(fmt::format("{} has {} scenarios, {} has {}; give every array as many", cost.name,
-                              rows, costs.front().name, *count));
+      throw Error(fmt::format("{} has {}, {} has {}; give every array as many", cost.name,
+                              counted(static_cast<std::int64_t>(rows), "scenario"),
+                              costs.front().name, *count));
     count = rows;
   }
   return *count;

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/predict/memory_caps.h"
 #include "sim/predict/moves.h"
@@ -25,23 +26,23 @@ namespace bubblescope::tools {
 void expect_shape(const Schedule& schedule, const PredictOptions& flags) {
   const ShapeOptions& asked = flags.shape;
   const auto expect = [&](const char* flag, const std::optional<std::int32_t>& value,
-                          std::int32_t is) {
+                          std::int32_t is, const char* noun, const char* of = "") {
     if (value && *value != is)
-      throw Error(schedule.name + " has " + std::to_string(is) + " " + flag + ", not " +
-                  std::to_string(*value) + "; leave " + flag + " out");
+      throw Error(fmt::format("{} has {}{}, not {}; leave {} out", schedule.name, counted(is, noun),
+                              of, *value, flag));
   };
-  expect("--pp", asked.ranks, schedule.shape.ranks);
-  expect("-m", asked.microbatches, schedule.shape.microbatches);
-  expect("--vpp", asked.chunks, schedule.shape.chunks);
-  expect("--slices", asked.slices, schedule.shape.slices);
+  expect("--pp", asked.ranks, schedule.shape.ranks, "rank");
+  expect("-m", asked.microbatches, schedule.shape.microbatches, "micro-batch");
+  expect("--vpp", asked.chunks, schedule.shape.chunks, "chunk", " per rank");
+  expect("--slices", asked.slices, schedule.shape.slices, "slice", " per sequence");
   if (!flags.model.global_batch) return;
   const Parallelism& parallel = flags.model.parallel;
   const std::int64_t batch =
       std::int64_t{parallel.data} * parallel.micro_batch_size * schedule.shape.microbatches;
   if (*flags.model.global_batch != batch)
-    throw Error(
-        fmt::format("{} has {} micro-batches, which are a --global-batch-size of {}, not {}",
-                    schedule.name, schedule.shape.microbatches, batch, *flags.model.global_batch));
+    throw Error(fmt::format("{} has {}, a --global-batch-size of {}, not {}", schedule.name,
+                            counted(schedule.shape.microbatches, "micro-batch"), batch,
+                            *flags.model.global_batch));
 }
 
 namespace {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
-from ._tables import table_text
+from ._tables import counted, table_text
 from ._words import flag_of, keywords_of, options_as_words, path_argument, path_word, temporary_file
 from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import Report, time_text
@@ -122,7 +122,7 @@ class Plan:
         if not self.plans:
             return "<Plan: no configuration fits>"
         best = self.best
-        return f"<Plan: {len(self)} configurations, best {best['schedule']} in {time_text(best['step_ns'])}>"
+        return f"<Plan: {counted(len(self), 'configuration')}, best {best['schedule']} in {time_text(best['step_ns'])}>"
 
     def __str__(self) -> str:
         if not self.plans:

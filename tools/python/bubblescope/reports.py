@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, Union, overload
 
 from . import _core
+from ._tables import counted, ops_and_messages
 from ._words import options_as_words, path_argument, text_argument
 from .errors import MachineError, UsageError, in_keywords, needs
 
@@ -155,7 +156,7 @@ class Timeline:
             return [self[index] for index in range(*at.indices(len(self)))]
         step, at = self._step, operator.index(at)
         if not -len(self) <= at < len(self):
-            raise IndexError(f"the timeline has {len(self)} ops and messages, and none at {at}")
+            raise IndexError(f"the timeline has {ops_and_messages(len(self))}, and none at {at}")
         return TimedOp(int(step.rank[at]), step.op(at), int(step.start[at]), int(step.end[at]))
 
     def __iter__(self) -> Iterator[TimedOp]:
@@ -166,7 +167,7 @@ class Timeline:
         return self._step.render(format, file)
 
     def __repr__(self) -> str:
-        return f"<Timeline of {self._step.name}: {len(self)} ops and messages>"
+        return f"<Timeline of {self._step.name}: {ops_and_messages(len(self))}>"
 
 
 Made = tuple[Union[str, "Schedule"], dict[str, Any]]
@@ -343,7 +344,7 @@ class Report:
 
         ops = self._step.op_count
         if ops > MAX_SHOWN:
-            return f"<pre>{html.escape(repr(self))}</pre><p>{ops} ops: save('step.html') shows them all</p>"
+            return f"<pre>{html.escape(repr(self))}</pre><p>{counted(ops, 'op')}: save('step.html') shows them all</p>"
         page = self.timeline._render("html", "step.html").decode()
         return (f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(self.name)}" '
                 f'style="width:100%;height:{_height(len(self.ranks))}px;border:1px solid #ccc"></iframe>')

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _core
+from ._tables import counted
 from ._words import flag_of, options_as_words, path_argument, path_word, temporary_file, text_argument
 from .errors import UsageError, WrongTypeError, in_keywords, needs, warn_of
 from .reports import Report
@@ -74,11 +75,11 @@ class Check:
 
     def __repr__(self) -> str:
         if not self.legal:
-            problems = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-            return f"<Check of {self.name}: not legal, {problems}: {self.problems[0].message}>"
+            return (f"<Check of {self.name}: not legal, {counted(len(self.problems), 'problem')}: "
+                    f"{self.problems[0].message}>")
         modes = [mode for mode, blocks in self.deadlock.items() if blocks]
         found = "deadlocks in " + ", ".join(modes) if modes else "cannot deadlock"
-        ranks = "1 rank" if len(self.over_cap) == 1 else f"{len(self.over_cap)} ranks"
+        ranks = counted(len(self.over_cap), "rank")
         over = f", over its cap on {ranks}: {self.over_cap[0].message}" if self.over_cap else ""
         return f"<Check of {self.name}: legal, {found}{over}>"
 
@@ -304,7 +305,7 @@ class Schedule:
         return hash((self.name, self.pp, self.m))
 
     def __repr__(self) -> str:
-        return f"<Schedule {self.name}: {self.pp} ranks, {self.m} micro-batches>"
+        return f"<Schedule {self.name}: {counted(self.pp, 'rank')}, {counted(self.m, 'micro-batch')}>"
 
     def __str__(self) -> str:
         return "\n".join(" ".join(row) for row in self.rows)

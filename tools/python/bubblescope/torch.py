@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ._tables import counted
 from .commands import Analysis, analyze
 from .errors import Error, ProblemError, UsageError, WrongTypeError, needs, warn_of
 from .reports import Report, time_text
@@ -74,7 +75,8 @@ def make_runtime(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, 
     rank = dist.get_rank(group)
     ranks = dist.get_world_size(group)
     if ranks != schedule.pp:
-        raise ProblemError(f"{schedule.name} has {schedule.pp} ranks, the process group {ranks}; start as many processes")
+        raise ProblemError(f"{schedule.name} has {counted(schedule.pp, 'rank')}, the process group {ranks}; start as many "
+                           "processes")
     placement = dict(enumerate(schedule.rank_of_stage))
     mine = [stage for stage in placement if placement[stage] == rank]
     if sorted(modules) != mine:
@@ -110,7 +112,7 @@ class Run:
 
     def __repr__(self) -> str:
         if self.analysis is None:
-            return f"<Run: {len(self.losses)} losses>"
+            return f"<Run: {counted(len(self.losses), 'loss')}>"
         if self.prediction is None:
             return f"<Run: measured {time_text(self.analysis.makespan)}, without a prediction>"
         trust = self.analysis.trust
@@ -193,7 +195,7 @@ def _expect_batches(modules: Mapping[int, torch.nn.Module], schedule: Schedule, 
     """Raises on every rank where one of them has a batch that is not cut into equal micro-batches."""
     used = {"inputs": inputs if 0 in modules else None,
             "target": target if len(schedule.rank_of_stage) - 1 in modules else None}
-    problems = [f"{name}: a batch of shape {tuple(tensor.shape)} is not cut into {schedule.m} equal micro-batches"
+    problems = [f"{name}: a batch of shape {tuple(tensor.shape)} is not cut into {counted(schedule.m, 'equal micro-batch')}"
                 for name, given in used.items() for tensor in (given if isinstance(given, tuple) else (given,))
                 if isinstance(tensor, torch.Tensor) and (tensor.dim() == 0 or len(tensor) % schedule.m != 0)]
     if 0 in modules and inputs is None:

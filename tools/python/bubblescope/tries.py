@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
-from ._tables import table_text
+from ._tables import counted, table_text
 from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
 from .reports import time_text
 from .schedules import Schedule
@@ -66,7 +66,7 @@ class Tries:
                                  for row in self.rows])
 
     def _reasons(self) -> str:
-        refused = [f"{row['schedule']} with {row['microbatches']} micro-batches: {in_keywords(row['problem'])}"
+        refused = [f"{row['schedule']} with {counted(row['microbatches'], 'micro-batch')}: {in_keywords(row['problem'])}"
                    for row in self.rows if "problem" in row]
         return "none of the schedules can be run: " + "; ".join(refused)
 

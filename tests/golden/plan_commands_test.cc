@@ -38,6 +38,10 @@ TEST(PlanCommands, SimulateShapes) {
   expect_same_steps("--pp 2,4 -m 8,16 --schedules all,searched --f 10 --i 10 --w 9 --cap 8");
   expect_same_steps("--pp 2,4 --vpp 1,2,4 -m 8,16 --slices 2 --f 10 --b 20 --p2p 0.5");
   expect_same_steps("--pp 2,4,8 -m 32 --total-f 80 --total-i 81 --total-w 70 --cap 12");
+  for (const char* const total :
+       {"--total-b 161", "--total-b 200ns", "--total-b 13ns --total-i 7ns",
+        "--total-b 13ns --total-w 7ns", "--total-b 3 --total-i 7"})
+    expect_same_steps(std::string("--pp 3,7 -m 14 --total-f 80 ") + total);
   expect_same_steps(
       "--pp 4 --vpp 2 -m 16 --profile megatron --moe-overlap --f 3 --i 2 --w 1 --p2p-mode eager:2");
 }
@@ -55,6 +59,18 @@ TEST(PlanCommands, SimulateModels) {
   expect_same_steps(
       "--model gpt3-175b --gpu a100 --gpus 128 --global-batch-size 256 --recompute full "
       "--recompute-method block --recompute-num-layers 1,2 --schedules 1f1b --send-budget none,2");
+}
+
+// Flags that the question does not have were said to change nothing.
+TEST(PlanCommands, HaveNoTimesThatFollowFromOthers) {
+  const Json plans =
+      read_report("plan --pp 4 -m 8 --schedules 1f1b,zb-h1 --total-f 40 --total-b 80")["plans"];
+  for (const Json& plan : plans) {
+    const std::string command = plan["command"];
+    EXPECT_NE(command.find(" --f 10000000ns --b 20000000ns --pp 4 -m 8"), command.npos) << command;
+    const CommandOutcome outcome = run_with_messages(command.substr(std::string(kProgram).size()));
+    EXPECT_EQ(outcome.output.find("changes nothing"), std::string::npos) << outcome.output;
+  }
 }
 
 class PlanCommandWords : public TemporaryFolder {};

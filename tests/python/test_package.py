@@ -445,6 +445,20 @@ class Plans(unittest.TestCase):
                 self.assertEqual("--costs costs " in plan[at]["command"], "costs" in options)
                 self.assertEqual(report.json.get("step_ns", report.makespan), plan[at]["step_ns"])
 
+    def test_a_report_speaks_of_what_was_asked_for(self):
+        for options in ({"total_f": 80, "total_b": 161}, {"total_f": 80, "total_b": 160, "total_i": 70},
+                        {"total_f": 81, "total_i": 80, "total_w": 70, "cap": 30}, {"f": 3}, {"f": 3, "b": 7}, {}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                plan = bs.plan(pp=[3, 4], m=12, **options)
+            for at in range(len(plan)):
+                with self.subTest(options=options, at=at), warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    self.assertEqual(plan.report(at).makespan, plan[at]["step_ns"], plan[at]["command"])
+                    for message in (str(each.message) for each in caught if "changes nothing" in str(each.message)):
+                        spoken = message.split()[0]
+                        self.assertTrue({spoken, f"total_{spoken}"} & set(options), message)
+
     def test_shards_are_merged_and_not_made(self):
         asked = ["--pp=2,4", "--microbatches=8", "--schedules=1f1b,zb-h1"]
         with tempfile.TemporaryDirectory() as folder:

@@ -22,22 +22,6 @@ namespace {
 
 constexpr const char* kCostHeading = "Costs";
 
-/// Gives the halves of a backward what is left of the full one; both get half of it if neither was
-/// given.
-void split_backward(CostOptions& options) {
-  UniformCost& cost = options.uniform;
-  if (!cost.backward) return;
-  const Nanos whole = *cost.backward;
-  const auto is_given = [&](const char* flag, const char* total) {
-    return options.given.contains(flag) || options.given.contains(total);
-  };
-  const bool has_input_grad = is_given("--i", "--total-i");
-  const bool has_weight_grad = is_given("--w", "--total-w");
-  if (!has_input_grad && !has_weight_grad) cost.input_grad = whole / 2;
-  if (!has_weight_grad && cost.input_grad <= whole) cost.weight_grad = whole - cost.input_grad;
-  if (!has_input_grad && cost.weight_grad <= whole) cost.input_grad = whole - cost.weight_grad;
-}
-
 std::vector<std::string> parts_of(const std::string& text) { return split(text, ','); }
 
 Millionths parse_cap(const std::string& text) {
@@ -239,6 +223,21 @@ void add_profile_option(CommandFlags& app, ShapeOptions& options) {
 
 PytorchRelease choose_release(Profile profile) {
   return profile == Profile::kPytorch ? PytorchRelease::kFrom26 : PytorchRelease::kFrom215;
+}
+
+/// Both get half of it if neither was given.
+void split_backward(CostOptions& options) {
+  UniformCost& cost = options.uniform;
+  if (!cost.backward) return;
+  const Nanos whole = *cost.backward;
+  const auto is_given = [&](const char* flag, const char* total) {
+    return options.given.contains(flag) || options.given.contains(total);
+  };
+  const bool has_input_grad = is_given("--i", "--total-i");
+  const bool has_weight_grad = is_given("--w", "--total-w");
+  if (!has_input_grad && !has_weight_grad) cost.input_grad = whole / 2;
+  if (!has_weight_grad && cost.input_grad <= whole) cost.weight_grad = whole - cost.input_grad;
+  if (!has_input_grad && cost.weight_grad <= whole) cost.input_grad = whole - cost.weight_grad;
 }
 
 void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,

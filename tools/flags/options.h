@@ -61,8 +61,10 @@ struct CostOptions {
   LowerOptions lower;
 };
 void add_cost_options(CommandFlags& app, CostOptions& options);
+/// Gives those halves of a backward that are not given what is left of the full one.
+void split_backward(CostOptions& options);
 using SetDuration = std::function<void(UniformCost&, Nanos)>;
-/// A flag of one duration. Halves of a backward that are not given follow from the full one.
+/// A flag of one duration, after which the backward is split.
 void add_duration(CommandFlags& app, CostOptions& options, const Flag& flag,
                   const SetDuration& set);
 /// Adds --network, for what is simulated.

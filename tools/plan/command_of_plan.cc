@@ -81,10 +81,13 @@ void add_shares(CommandWords& words, const PlanQuestion& question,
                 const Configuration& configuration) {
   if (!question.whole_model) return;
   const std::int32_t ranks = configuration.shape.ranks;
-  const UniformCost share = divide_among_ranks(question.predict.cost.uniform, ranks);
+  const UniformCost share = divide_among_ranks(question.predict.cost, ranks);
+  const bool has_halves = share.backward && share.halves_add_up();  // they follow where not given
   words.add("--f", fmt::format("{}ns", share.forward));
-  words.add("--i", fmt::format("{}ns", share.input_grad));
-  words.add("--w", fmt::format("{}ns", share.weight_grad));
+  if (!has_halves || question.gives("--total-i"))
+    words.add("--i", fmt::format("{}ns", share.input_grad));
+  if (!has_halves || question.gives("--total-w"))
+    words.add("--w", fmt::format("{}ns", share.weight_grad));
   if (share.backward) words.add("--b", fmt::format("{}ns", *share.backward));
   std::vector<std::string> caps;
   for (const Millionths cap : multiply_by_ranks(question.predict.memory.cap, ranks))

@@ -151,14 +151,19 @@ UniformCost WhatIf::cost_of(const Configuration& configuration) const {
 }
 
 UniformCost WhatIf::share_of_rank(UniformCost cost, const Configuration& configuration) const {
-  return whole_model_ ? divide_among_ranks(cost, configuration.shape.ranks) : cost;
+  if (!whole_model_) return cost;
+  CostOptions whole = inputs_.flags().cost;
+  whole.uniform = cost;
+  return divide_among_ranks(std::move(whole), configuration.shape.ranks);
 }
 
-UniformCost divide_among_ranks(UniformCost cost, std::int32_t ranks) {
+UniformCost divide_among_ranks(CostOptions whole, std::int32_t ranks) {
+  UniformCost& cost = whole.uniform;
   cost.forward = share_of(cost.forward, ranks);
   cost.input_grad = share_of(cost.input_grad, ranks);
   cost.weight_grad = share_of(cost.weight_grad, ranks);
   if (cost.backward) cost.backward = share_of(*cost.backward, ranks);
+  split_backward(whole);
   return cost;
 }
 

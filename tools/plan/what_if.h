@@ -56,8 +56,9 @@ bool names_a_group(std::string_view word);
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced,
                                           bool has_model = false);
 
-/// Returns a rank's share of a whole model's times, to the nearest nanosecond.
-UniformCost divide_among_ranks(UniformCost cost, std::int32_t ranks);
+/// Returns a rank's share of a whole model's times, to the nearest nanosecond. Halves of a backward
+/// that are not given follow from its share.
+UniformCost divide_among_ranks(CostOptions whole, std::int32_t ranks);
 
 /// Returns the limits in units of one rank's share, where they are given in those of a whole model.
 std::vector<Millionths> multiply_by_ranks(std::vector<Millionths> caps, std::int32_t ranks);

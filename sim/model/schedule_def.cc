@@ -80,6 +80,33 @@ std::vector<std::string> refuse_shape(const ScheduleDef& def, const ScheduleRequ
   throw Error(fault, text);
 }
 
+/// The name of a class or a function in a framework's code, and the schedule that it runs.
+struct CodeName {
+  std::string_view theirs;
+  std::string_view ours;
+};
+
+constexpr CodeName kCodeNames[] = {
+    {"forward-backward-pipelining-with-interleaving", "interleaved"},
+    {"forward-backward-pipelining-without-interleaving", "1f1b"},
+    {"inferenceschedule", "forward-only"},
+    {"scheduleforwardonly", "forward-only"},
+    {"trainschedule", "1f1b"},
+};
+
+/// Returns nullptr for names that no framework has. PyTorch's other classes are "Schedule" and an
+/// alias of ours: ScheduleZBVZeroBubble.
+const ScheduleDef* find_by_code_name(std::string_view name) {
+  constexpr std::string_view kPytorchClass = "schedule";
+  const auto& registry = Registry<ScheduleDef>::instance();
+  std::string plain = normalize_name(name);
+  plain.erase(0, std::min(plain.find_first_not_of('-'), plain.size()));
+  for (const CodeName& code : kCodeNames)
+    if (code.theirs == plain) return registry.find(code.ours);
+  if (!plain.starts_with(kPytorchClass)) return nullptr;
+  return registry.find(plain.substr(kPytorchClass.size()));
+}
+
 }  // namespace
 
 const ScheduleDef& find_schedule(std::string_view name) {
@@ -89,9 +116,11 @@ const ScheduleDef& find_schedule(std::string_view name) {
     throw Error(
         "'" + std::string(name) +
         "' are several schedules, and one is taken here; 'bubblescope compare' takes a list");
-  throw Error("no schedule is called '" + std::string(name) + "'" +
-              suggestion(nearest_names(name, registry)) +
-              " ('bubblescope list schedules' shows them all)");
+  const ScheduleDef* const meant = find_by_code_name(name);
+  throw Error(
+      "no schedule is called '" + std::string(name) + "'" +
+      (meant ? "; here it is '" + meant->name + "'" : suggestion(nearest_names(name, registry))) +
+      " ('bubblescope list schedules' shows them all)");
 }
 
 Shape fill_in_implied(const ScheduleDef& def, Shape shape) {

@@ -88,6 +88,22 @@ class Lists(unittest.TestCase):
             bs.schedule("zb-v", pp=4, m=8).to_torch()
             bs.schedule("zb-v", pp=4, m=8, profile="pytorch").to_torch()
 
+    def test_their_names_lead_to_ours(self):
+        from torch.distributed.pipelining import schedules as pytorch
+
+        classes = {each for each in vars(pytorch).values() if isinstance(each, type) and each.__name__.startswith("Schedule")}
+        self.assertGreaterEqual(len(classes), 7)
+        for each in classes:
+            ours = {**{f"Schedule{theirs}": name for theirs, name in THEIRS.items()}, **bs.torch.SINGLE}[each.__name__]
+            for given in (each, each.__name__):
+                for call in (bs.schedule, bs.simulate, bs.check, bs.compare):
+                    with self.assertRaisesRegex(bs.UsageError, f"no schedule is called '{each.__name__}'; here it is '{ours}'"):
+                        call(given, pp=4, m=8)
+        theirs = pytorch.get_schedule_class("LoopedBFS")(stages_of(2, 2), 4)
+        for call in (bs.schedule, bs.simulate, bs.compare, bs.check):
+            with self.assertRaisesRegex(bs.UsageError, r"Schedule\.from_torch\(schedule\) reads its order"):
+                call(theirs, pp=2, m=4)
+
     def test_what_their_grammar_lacks_is_refused(self):
         with self.assertRaises(bs.Error):
             bs.schedule("seq1f1b", pp=4, m=8, slices=2).to_torch()

@@ -363,6 +363,7 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     ['1F0', '1B0', '1F1', '1B1']
     """
     given: dict[str, Any] = dict(options)
+    name = _without_torch(name)
     if isinstance(name, os.PathLike):
         name = read(name)
     if isinstance(name, Schedule):
@@ -378,6 +379,15 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     made = Schedule(name(**shape), getattr(name, "__name__", "schedule"))
     made._options = {key: value for key, value in given.items() if key not in SHAPE}
     return made
+
+
+def _without_torch(name: AnySchedule) -> AnySchedule:
+    """The name of a class of PyTorch's, which is no function that builds rows."""
+    if isinstance(name, type) and name.__module__.startswith("torch."):
+        return name.__name__
+    if type(name).__module__.startswith("torch."):
+        raise WrongTypeError(f"{type(name).__name__} is PyTorch's; bs.Schedule.from_torch(schedule) reads its order")
+    return name
 
 
 def read(path: str | os.PathLike[str]) -> Schedule:
@@ -447,13 +457,14 @@ def is_all(names: object) -> bool:
 
 def names_of(names: AnySchedule | Iterable[AnySchedule]) -> list[AnySchedule]:
     """One schedule or several, as a list."""
+    names = names if isinstance(names, Iterable) else _without_torch(names)
     if isinstance(names, str):
         return [name.strip() for name in text_argument(names, "names").split(",") if name.strip()]
     if isinstance(names, (Schedule, os.PathLike)) or callable(names):
         return [names]
     if isinstance(names, (bytes, Mapping)) or not isinstance(names, Iterable):
         raise WrongTypeError(f"schedules are given by their names, files or functions, not by {type(names).__name__}")
-    return [text_argument(name, "name") if isinstance(name, str) else name for name in names]
+    return [text_argument(name, "name") if isinstance(name, str) else _without_torch(name) for name in names]
 
 
 def expand_all(names: list[AnySchedule]) -> list[AnySchedule]:

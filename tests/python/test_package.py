@@ -239,6 +239,48 @@ class Compare(unittest.TestCase):
         self.assertEqual([report.json["vpp"] for report in compared], [1, 4])
         self.assertEqual(len(bs.compare([mine], vpp=2).refused), 1)
 
+    def test_options_of_a_schedule_hold_for_those_that_have_none(self):
+        mine = bs.schedule("1f1b", pp=4, m=8, f=10, i=10, w=9, policy="ready")
+        expected = bs.compare("1f1b,zb-h1", pp=4, m=8, f=10, i=10, w=9, policy="ready")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "zb-h1.json")
+            bs.schedule("zb-h1", pp=4, m=8).save(path)
+            for other in ("zb-h1", path, lambda pp, m: bs.schedule("zb-h1", pp=pp, m=m).rows):
+                compared = bs.compare([mine, other])
+                self.assertEqual([report.makespan for report in compared], [report.makespan for report in expected])
+                self.assertEqual([report.name for report in compared][:2], ["1f1b", "1f1b ready"])
+        self.assertEqual([report.makespan for report in bs.compare([mine, "zb-h1"], f=1, i=1, w=1, policy="fixed")],
+                         [33_000_000, 27_000_000])
+
+    def test_schedules_that_differ_in_their_options_are_named_after_them(self):
+        base = bs.schedule("1f1b", pp=4, m=8, f=10, b=20)
+        costs = {"format": "bubblescope-costs/1", "stages": [{"forward": 1, "backward": 2}] * 4}
+        compared = bs.compare([base, bs.schedule(base, recompute="full"), bs.schedule("1f1b", pp=4, m=8, costs=costs)])
+        self.assertEqual([report.name for report in compared],
+                         ["1f1b f=10 b=20", "1f1b f=10 b=20 recompute=full", "1f1b costs"])
+        again = pickle.loads(pickle.dumps(compared["1f1b costs"]))
+        self.assertEqual((again.name, again.makespan), ("1f1b costs", 33_000_000))
+        with self.assertRaisesRegex(bs.UsageError, "^1f1b was made with f=10 and zb-h1 without f, so that .*; give f to"):
+            bs.compare([base, bs.schedule("zb-h1", pp=4, m=8, b=20), "gpipe"])
+        self.assertEqual(len(bs.compare([base, bs.schedule("zb-h1", pp=4, m=8, b=20), "gpipe"], f=10)), 3)
+
+    def test_every_report_has_its_schedule(self):
+        for options in ({}, {"vpp": 2, "slices": 2, "in_flight": 3}, {"cap": 3, "f": 2}, {"recompute": "full"},
+                        {"profile": "pytorch"}, {"model": "llama3-8b", "tp": 2}):
+            with self.subTest(options=options), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compared = bs.compare("1f1b,interleaved,zb-auto,zb-v,seq1f1b", pp=4, m=8, **options)
+                self.assertGreaterEqual(len(compared), 2)
+                for report in compared:
+                    self.assertEqual(report.schedule.name, report.name)
+                    self.assertEqual(report.schedule.simulate().makespan, report.makespan)
+        best = bs.compare("1f1b,zb-v", pp=4, m=8).best.schedule
+        self.assertEqual(best, bs.schedule("zb-v", pp=4, m=8))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "mine.csv")
+            best.save(path, "pytorch-csv")
+            self.assertEqual(bs.compare(str(path))[0].schedule.rows, best.rows)
+
     def test_the_best_is_that_of_the_program(self):
         for options in ({"cap": 3}, {"model": "llama3-8b", "gpu": "a100-40", "tp": 2}):
             words = [f"--{key}={value}" for key, value in options.items()]

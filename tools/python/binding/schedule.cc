@@ -114,13 +114,17 @@ std::map<std::string, std::int32_t> find_sizes(const std::vector<std::string>& n
   return taken;
 }
 
-/// As compare does it: flags that this schedule does not have are meant for others.
+/// The inputs of a schedule in a comparison: flags that it does not have are meant for others.
+PredictInputs parse_for(const std::string& name, const Arguments& words) {
+  return parse_prediction(words).with([&](PredictOptions& flags) {
+    if (!is_schedule_file(name)) flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
+  });
+}
+
+/// As compare does it.
 PythonStep simulate_name(const std::string& name, const Arguments& words) {
   return call_library([&] {
-    const PredictInputs inputs = parse_prediction(words).with([&](PredictOptions& flags) {
-      if (!is_schedule_file(name))
-        flags.shape = drop_unused_flags(flags.shape, find_schedule(name));
-    });
+    const PredictInputs inputs = parse_for(name, words);
     ValidSchedule schedule = load_valid_schedule(name, without_moves(inputs));
     const auto fits_any_shape = [](PredictOptions& flags) {
       flags.shape.ranks.reset();
@@ -148,16 +152,15 @@ const ValidSchedule& PythonSchedule::valid() const {
                           to_string(invalid.problems[0])));
 }
 
-PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {
-  const PredictInputs inputs = without_moves(parse_prediction(words));
-  PythonSchedule schedule{load_schedule(name_or_path, inputs, CostUse::kOrderOnly)};
+namespace {
+
+PythonSchedule load_order(const std::string& name_or_path, const PredictInputs& inputs) {
+  PythonSchedule schedule{load_schedule(name_or_path, without_moves(inputs), CostUse::kOrderOnly)};
   if (is_schedule_file(name_or_path) && traces::read_schedule_file(name_or_path).has_times)
     schedule.timeline_path = name_or_path;
   if (!is_schedule_file(name_or_path)) schedule.built_as = name_or_path;
   return schedule;
 }
-
-namespace {
 
 /// Legality, our own json, and the members beside it.
 using State = std::tuple<bool, std::string, std::string, std::string>;
@@ -180,6 +183,10 @@ PythonSchedule restore(const State& state) {
 }
 
 }  // namespace
+
+PythonSchedule load_python_schedule(const std::string& name_or_path, const Arguments& words) {
+  return load_order(name_or_path, parse_prediction(words));
+}
 
 PythonSchedule parse_python_schedule(const std::vector<std::string>& ranks,
                                      const std::string& name) {
@@ -247,6 +254,10 @@ void bind_schedule(nb::module_& module) {
       .def_static("load",
                   [](const std::string& name, const Arguments& words) {
                     return call_library([&] { return load_python_schedule(name, words); });
+                  })
+      .def_static("load_compared",
+                  [](const std::string& name, const Arguments& words) {
+                    return call_library([&] { return load_order(name, parse_for(name, words)); });
                   })
       .def_static("parse",
                   [](const std::vector<std::string>& ranks, const std::string& name) {

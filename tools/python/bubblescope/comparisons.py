@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 from . import _core
 from ._tables import table_text
-from ._words import options_as_words, path_word
+from ._words import flag_of, options_as_words, path_word, words_of
 from .errors import Error, MachineError, ProblemError, UsageError, WrongTypeError, needs
 from .reports import Report, time_text
-from .schedules import AnySchedule, Schedule, expand_all, names_of, simulate
+from .schedules import AnySchedule, Schedule, expand_all, names_of, simulate, step_options
 
 if TYPE_CHECKING:
     import pandas
     from typing_extensions import Unpack
 
     from ._options import Options
+
+
+NOT_IN_NAMES = ("pp", "m", "microbatches", "vpp", "slices", "policy")
+MAX_VALUE = 24
+"""Letters of an option's value in the name of a report."""
 
 
 class Refusal(NamedTuple):
@@ -83,7 +88,7 @@ class Comparison:
         for report in self.reports:
             if report.name == which:
                 return report
-        raise KeyError(which)
+        raise KeyError(f"{which!r} is none of {', '.join(report.name for report in self.reports)}")
 
     def __repr__(self) -> str:
         rows = [["schedule", "makespan", "vs best", "bubble", "peak act"]]
@@ -141,22 +146,35 @@ def compare(names: AnySchedule | Iterable[AnySchedule], **options: Unpack[Option
     are meant for the others. Files and ``Schedule`` objects have a shape of their own, and give it to the others where
     ``pp`` and ``m`` are left out; ``vpp`` and ``slices`` are for the others, if there are any. With ``policy`` every schedule has a second report, in which ranks choose their ops.
 
+    Options that are given here hold for all. Those that a ``Schedule`` was made with hold for it, and for names, files
+    and functions as well. Where schedules differ in them, each report is named after its own.
+
     >>> import bubblescope as bs
     >>> print(bs.compare("gpipe,1f1b", pp=4, m=8, vpp=1))
     schedule  makespan  vs best  bubble  peak act
     gpipe        33 ms   +0.00%  27.27%         8
     1f1b         33 ms   +0.00%  27.27%         4
+
+    >>> base = bs.schedule("1f1b", pp=4, m=8, f=10, b=20)
+    >>> print(bs.compare([base, bs.schedule(base, recompute="full")]))
+    schedule             makespan  vs best  bubble  peak act
+    1f1b                   330 ms   +0.00%  27.27%         4
+    1f1b recompute=full    410 ms  +24.24%  21.95%         1
     """
     asked = names_of(names)
     listed = expand_all(asked)
     if not listed:
         raise UsageError("compare needs schedules, such as 'gpipe,1f1b'")
-    given: dict[str, Any] = {**options, **_sizes(listed, options)}  # raises where options are wrong for all of them
+    shared: dict[str, Any] = {**_kept_by_all(listed, options), **options}
+    given: dict[str, Any] = {**shared, **_sizes(listed, shared)}  # raises where options are wrong for all of them
     reports: list[Report] = []
     refused: list[Refusal] = []
     all_stated = all(_states_shape(name) for name in listed)
-    for name in listed:
-        for suffix, own in _variants(given if all_stated or not _states_shape(name) else _without_counts(given)):
+    each_own = [{**step_options(name), **options} if isinstance(name, Schedule) else given for name in listed]
+    for name, options_of_name, label in zip(listed, each_own, _labels(each_own)):
+        keeps_counts = all_stated or not _states_shape(name)
+        for suffix, own in _variants(options_of_name if keeps_counts else _without_counts(options_of_name)):
+            suffix = label + suffix
             try:
                 report = _simulate(name, own)
             except (MachineError, WrongTypeError):
@@ -181,6 +199,47 @@ def _sizes(listed: list[AnySchedule], options: Any) -> dict[str, int]:
         return _core.find_sizes(names, stated, calls_functions, given)
 
 
+def _kept_by_all(listed: list[AnySchedule], options: Any) -> dict[str, Any]:
+    """The options of steps that ``Schedule`` objects were made with, for those beside them that have none of their own."""
+    makers = [name for name in listed if isinstance(name, Schedule) and step_options(name)]
+    if not makers or all(isinstance(name, Schedule) for name in listed):
+        return {}
+    asked = {flag_of(key) for key in options}
+    kept: dict[str, Any] = {}
+    for maker in makers:
+        kept.update((key, value) for key, value in step_options(maker).items() if flag_of(key) not in asked)
+    for key in kept:
+        stated = [_text_of(key, step_options(maker)) for maker in makers]
+        if len(set(stated)) > 1:
+            other = next(at for at, text in enumerate(stated) if text != stated[0])
+            raise UsageError(f"{makers[0].name} was made {_made_with(key, stated[0])} and {makers[other].name} "
+                             f"{_made_with(key, stated[other])}, so that it is open which holds for the others; give {key} "
+                             "to compare")
+    return kept
+
+
+def _text_of(key: str, options: dict[str, Any]) -> str:
+    """The option as a text; empty where it is left out."""
+    return " ".join(words_of({key: options.get(key)})).removeprefix("--")
+
+
+def _made_with(key: str, stated: str) -> str:
+    return f"with {_short(key, stated)}" if stated else f"without {key}"
+
+
+def _short(key: str, stated: str) -> str:
+    """An option as part of a name: ``f=10``, ``fsdp``; long values are left out."""
+    value = stated.partition("=")[2]
+    return key if not value or len(value) > MAX_VALUE or " --" in value else f"{key}={value}"
+
+
+def _labels(each_own: list[dict[str, Any]]) -> list[str]:
+    """For each schedule the options in which they differ, as the end of its name."""
+    keys = list(dict.fromkeys(key for own in each_own for key in own if key not in NOT_IN_NAMES))
+    differing = [key for key in keys if len({_text_of(key, own) for own in each_own}) > 1]
+    return ["".join(f" {_short(key, text)}" for key in differing if (text := _text_of(key, own))) for own in each_own]
+
+
 def _states_shape(name: AnySchedule) -> bool:
     return isinstance(name, (Schedule, os.PathLike)) or isinstance(name, str) and _core.is_schedule_file(name)
 
@@ -195,4 +254,4 @@ def _variants(options: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     policy = options.get("policy")
     if policy is None or str(policy).strip().lower() == "fixed":
         return [("", dict(options))]
-    return [("", {key: value for key, value in options.items() if key != "policy"}), (" ready", dict(options))]
+    return [("", {**options, "policy": "fixed"}), (" ready", dict(options))]

@@ -210,15 +210,25 @@ class Report:
         self._timeline: Timeline | None = None
         self._json: dict[str, Any] | None = None
         self._suffix = ""  # follows the name where a schedule has several reports
-        self.schedule = schedule
-        """The schedule whose step this is."""
+        self._schedule = schedule
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _predict_again, (*self._made, self._suffix)
 
     @property
+    def schedule(self) -> Schedule:
+        """The schedule whose step this is."""
+        if self._schedule is None:  # compare() was given its name
+            from .schedules import build_compared
+
+            name, options = self._made
+            assert isinstance(name, str)
+            self._schedule = build_compared(name, options)
+        return self._schedule
+
+    @property
     def name(self) -> str:
-        """The schedule's name; with `` ready`` where it is the second report of ``compare(policy=...)``."""
+        """The schedule's name, and in a comparison what tells it from others: `` ready`` where ``policy`` chooses."""
         return self._step.name + self._suffix
 
     @property

@@ -25,8 +25,11 @@ Builder = Callable[..., Rows]
 """A function that returns rows; it is called with the shape: ``build(pp=4, m=8)``."""
 AnySchedule = Union[str, "os.PathLike[str]", Builder, "Schedule"]
 
-SHAPE = ("pp", "m", "vpp", "microbatch_group_size", "slices", "moe_overlap", "replicas", "in_flight", "profile",
-         "layout", "global_batch_size")
+SHAPE = ("pp", "m", "microbatches", "vpp", "microbatch_group_size", "slices", "moe_overlap", "replicas", "in_flight",
+         "profile", "layout", "global_batch_size")
+
+FIXED_BY_ORDER = ("vpp", "microbatch_group_size", "slices", "moe_overlap", "replicas", "in_flight")
+"""Options that not every schedule has, and that say no more where there is an order."""
 
 LISTS = ("pytorch-csv-comms",)
 """The formats for which a profile chooses a release's lists."""
@@ -296,7 +299,7 @@ class Schedule:
         """The options of the schedule that its file does not say, and that a command has."""
         known = _flags_of(command) if self._options else frozenset()
         return {key: value for key, value in self._options.items()
-                if key not in SHAPE and key != "microbatches" and flag_of(key) in known}
+                if key not in SHAPE and flag_of(key) in known}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and self._order.native() == other._order.native()
@@ -375,7 +378,8 @@ def schedule(name: AnySchedule, **options: Unpack[Options]) -> Schedule:
     if not callable(name):
         raise WrongTypeError(f"schedule() takes a name, a path, a function or a Schedule, not {type(name).__name__}; "
                              "Schedule(rows) makes one of the ops of every rank")
-    shape = {key: given[key] for key in ("pp", "m", "vpp", "slices") if key in given}
+    named = {"m" if key == "microbatches" else key: value for key, value in given.items()}
+    shape = {key: named[key] for key in ("pp", "m", "vpp", "slices") if key in named}
     made = Schedule(name(**shape), getattr(name, "__name__", "schedule"))
     made._options = {key: value for key, value in given.items() if key not in SHAPE}
     return made
@@ -448,6 +452,28 @@ def schedules() -> list[str]:
 
     listed = json.loads(_core.run_command("list", ["schedules", "--format=json"])[1])
     return [entry["name"] for entry in listed]
+
+
+def without_times(timed: Schedule) -> Schedule:
+    """The schedule of a timeline, whose ops take the times that are given where it is simulated."""
+    is_legal, native, _, _ = timed._order.state()
+    return Schedule._of(_core.Order.restore((is_legal, native, "", "")))
+
+
+def step_options(made: Schedule) -> dict[str, Any]:
+    """The options that a schedule was made with, and that are of its steps rather than of its shape."""
+    return {key: value for key, value in made._options.items() if key not in SHAPE}
+
+
+def build_compared(name: str, options: dict[str, Any]) -> Schedule:
+    """The schedule of this name as ``compare`` builds it, without those options of shapes that it does not have."""
+    import warnings
+
+    with warnings.catch_warnings(), options_as_words(options) as words:
+        warnings.simplefilter("ignore")  # they were given when it was compared
+        order = _core.Order.load_compared(name, words)
+    kept = {key: value for key, value in options.items() if key not in FIXED_BY_ORDER}
+    return Schedule._of(order, None if _core.is_schedule_file(name) else name, kept)
 
 
 def is_all(names: object) -> bool:

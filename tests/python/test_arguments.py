@@ -100,8 +100,7 @@ class Values(unittest.TestCase):
 class Flags(unittest.TestCase):
     FILES = {"dot", "html", "perfetto", "save", "svg", "timeline", "trace"}
     NOT_KEYWORDS = {"help": "help() of Python", "format": "results are values", "fail-if": "results are values",
-                    "all-ranks": "of printed text", "wide": "of printed text"}
-    NOT_COMPARED = {"shapes": "one call per shape", "results": "of a backend", **NOT_KEYWORDS}
+                    "all-ranks": "of printed text", "wide": "of printed text", "each": "one call per trace"}
 
     def refused_flags(self, command, call, *words):
         """The flags of a command that a function does not know. An empty value is refused after the name is known."""
@@ -113,7 +112,7 @@ class Flags(unittest.TestCase):
                     warnings.simplefilter("ignore")
                     call(*words, **{"pp": 2, "m": 2, keyword: ""})
             except bs.Error as error:
-                if "no flag is called" in str(error):
+                if "no flag is called" in str(error) or "is not a keyword here: " in str(error):
                     unknown.add(flag)
         return unknown
 
@@ -130,7 +129,31 @@ class Flags(unittest.TestCase):
             self.assertLessEqual(self.refused_flags("simulate", call, *words), known)
         self.assertLessEqual(self.refused_flags("convert", convert), {"output", *self.NOT_KEYWORDS})
         for call, command, words in ((bs.plan, "plan", ()), (bs.search, "search", ()), (bs.check, "check", ("1f1b",))):
-            self.assertLessEqual(self.refused_flags(command, call, *words), set(self.NOT_KEYWORDS))
+            self.assertLessEqual(self.refused_flags(command, call, *words), {"output", *self.NOT_KEYWORDS})
+
+    def test_a_flag_that_is_no_keyword_is_answered_by_what_does_it(self):
+        schedule = bs.schedule("1f1b", pp=2, m=2)
+        calls = {"simulate": (bs.simulate, "1f1b"), "check": (bs.check, "1f1b"), "compare": (bs.compare, "1f1b"),
+                 "plan": (bs.plan,), "search": (bs.search,), "convert": (schedule.convert, "text")}
+        answered = 0
+        for command, (call, *words) in calls.items():
+            others = ["csv", "json", "df", "plot", "png", "pdf", *sorted(self.FILES)]
+            for keyword in [flag.replace("-", "_") for flag in flags_of(command) if flag in self.NOT_KEYWORDS] + others:
+                if keyword == "help" or keyword in ("svg", *self.FILES) and command in ("plan", "search"):
+                    continue
+                with self.subTest(command=command, keyword=keyword), self.assertRaises(bs.UsageError) as raised:
+                    call(*words, **{keyword: "x"})
+                self.assertRegex(str(raised.exception), rf"^{keyword} is not a keyword here: .*(\.\w+|save\(|call |bs\.)")
+                self.assertNotIn("here '--", str(raised.exception))
+                answered += 1
+        self.assertGreater(answered, 60)
+        self.refuse_both("html is not a keyword here: .*; svg is not a keyword here", html="x", svg="y")
+        self.refuse_both("^no flag is called 'p2p_mod'; did you mean 'p2p_mode'", p2p_mod="fifo")
+
+    def refuse_both(self, message, **options):
+        for call in (bs.simulate, bs.compare):
+            with self.assertRaisesRegex(bs.UsageError, message):
+                call("1f1b", pp=2, m=2, **options)
 
     def test_a_trace_takes_the_flags_of_analyze(self):
         with tempfile.TemporaryDirectory() as folder:

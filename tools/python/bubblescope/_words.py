@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ._elsewhere import ABOUT_OUTPUT, describe
 from .errors import UsageError, WrongTypeError, named_in_messages
 
 REPEATED = {"assume", "inject", "merge", "slow"}  # flags that are given once for each value
@@ -103,6 +104,8 @@ def _words_of(keyword: str, given: Any) -> list[str]:
     if flag_of(keyword) in ("--help", "--h"):
         raise UsageError("help is not a keyword here; help(bubblescope.simulate) and the like explain functions, and "
                          "'bubblescope simulate --help' all flags")
+    if keyword in ABOUT_OUTPUT:
+        raise UsageError(describe(keyword))
     value = _plain(given)
     if value is None or value is False:
         return []

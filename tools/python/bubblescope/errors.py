@@ -7,6 +7,8 @@ import sys
 import warnings
 from collections.abc import Iterator
 
+from ._elsewhere import explain
+
 
 class Error(Exception):
     """Every error of the library.
@@ -96,7 +98,7 @@ def in_keywords(message: str) -> str:
 
 def make_error(kind: type[Error], message: str, details: str) -> Error:
     """An exception with its details, which also follow it in a traceback."""
-    error = kind(in_keywords(message))
+    error = kind(explain(in_keywords(message)))
     error.details = details
     if details and hasattr(error, "add_note"):
         error.add_note(details)

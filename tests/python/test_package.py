@@ -461,9 +461,25 @@ class Frames(unittest.TestCase):
             report = bs.schedule("zb-h1", pp=4, m=8).simulate()
             report.save(path)
             analysis = bs.analyze(path)
+            other = pathlib.Path(folder, "sliced.trace.json")
+            bs.simulate("seq1f1b", pp=2, m=2, slices=2).save(other)
+            sliced = bs.analyze(other)
             self.assertEqual(analysis.makespan, report.makespan)
-            self.assertEqual(analysis.df().busy_ns.tolist(), report.df().busy_ns.tolist())
+            self.assertEqual(analysis.df()[report.df().columns].values.tolist(), report.df().values.tolist())
+            ours, theirs = analysis.timeline.df(), report.timeline.df()
+            self.assertEqual(ours.columns.tolist(), [*theirs.columns, "rank_rows"])
+            self.assertEqual(ours[theirs.columns.drop("lane")].sort_values(["rank", "op"]).values.tolist(),
+                             theirs.drop(columns="lane").sort_values(["rank", "op"]).values.tolist())
+            self.assertEqual(sliced.timeline.df()["slice"].max(), 1)
             self.assertEqual(analysis.timeline().end_ns.max(), report.makespan)
+
+    def test_noise_and_sensitivity_are_frames(self):
+        report = bs.simulate("1f1b", pp=4, m=8, jitter="5%", seeds=30, sensitivity=True)
+        frame = report.noise.df()
+        self.assertEqual((len(frame), frame.makespan_ns.max()), (30, report.noise.max))
+        frame = report.sensitivity.df()
+        self.assertEqual(frame[frame["rank"].notna()].longer_ns.tolist(), report.sensitivity.by_rank)
+        self.assertEqual(frame[frame.kind == "F"].longer_ns.tolist(), [report.sensitivity.by_kind["F"]])
 
     def test_no_plan_fits(self):
         self.assertEqual(len(bs.plan(pp=4, m=8, schedules="gpipe", cap=2)), 0)
@@ -515,6 +531,73 @@ class Plans(unittest.TestCase):
     def test_there_is_no_report_where_no_plan_fits(self):
         with self.assertRaisesRegex(bs.ProblemError, "no configuration fits"):
             bs.plan(pp=4, m=8, schedules="gpipe", cap=2).report()
+        with self.assertRaisesRegex(IndexError, "the plan has 1 configuration, and none at 3"):
+            bs.plan(pp=4, m=8, schedules="gpipe").report(3)
+        with self.assertRaisesRegex(KeyError, "'zb' is none of 1f1b, zb-v"):
+            bs.compare("1f1b,zb-v", pp=4, m=8)["zb"]
+
+
+class Measured(unittest.TestCase):
+    """Numbers of reports and analyses have the same names, and the same values where a trace is that of a simulation."""
+
+    def both(self, name, **options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "step.trace.json")
+            report = bs.simulate(name, pp=4, m=8, f=10, i=11, w=9, p2p=0.4, **options)
+            report.save(path)
+            analysis = bs.analyze(path)
+            analysis.schedule, analysis.timeline.csv()  # read the trace
+            return report, analysis
+
+    def test_names_and_values_are_the_same(self):
+        numbers = ("name", "makespan", "step", "max_span", "ideal", "lower_bound", "period")
+        for name in ("1f1b", "zb-h1", "zb-v"):
+            report, analysis = self.both(name)
+            for number in numbers:
+                self.assertEqual(getattr(analysis, number), getattr(report, number), number)
+            for number in ("ratio", "overhead", "span_rate", "time"):
+                self.assertAlmostEqual(getattr(analysis.bubble, number), getattr(report.bubble, number), 5)
+            self.assertEqual(analysis.bubble["ratio"], analysis.bubble.ratio)
+            public = [number for number in dir(report.ranks[0]) if not number.startswith("_")]
+            self.assertGreater(len(public), 10)
+            for ours, theirs in zip(analysis.ranks, report.ranks, strict=True):
+                for number in public:
+                    self.assertEqual(getattr(ours, number), getattr(theirs, number), number)
+            self.assertEqual(analysis.critical_path[-1].end, report.critical_path[-1].end)
+            self.assertEqual(analysis.schedule, report.schedule)
+            self.assertEqual(analysis.schedule.simulate(f=3).makespan, bs.simulate(name, pp=4, m=8, f=3).makespan)
+            if have("numpy"):
+                self.assertEqual(sorted(analysis.timeline), sorted(report.timeline))
+                self.assertEqual(analysis.timeline[0:1], [analysis.timeline[0]])
+
+    def test_an_analysis_has_what_a_report_has(self):
+        report, analysis = self.both("1f1b")
+        of_predictions = {"noise", "sensitivity", "plot", "problems"}
+        public = {name for name in dir(report) if not name.startswith("_")}
+        self.assertEqual({name for name in public if not hasattr(analysis, name)}, of_predictions)
+
+    def test_the_text_is_that_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "step.trace.json")
+            bs.simulate("1f1b", pp=4, m=8).save(path)
+            self.assertEqual(str(bs.analyze(path)), run_program("analyze", path).stdout)
+
+    def test_a_rank_without_a_trace_has_no_numbers(self):
+        missing = bs.measured.MeasuredRank({**dict.fromkeys(
+            ("busy_ns", "idle_ns", "first_start_ns", "last_end_ns", "sends", "peak_chunks", "peak_activations", "peak_units",
+             "busy_by_kind_ns", "idle_by_cause_ns")), "rank": 1, "recorded": False})
+        self.assertIsNone(missing.busy)
+        self.assertEqual(bs.reports.row_of_rank(1, missing)["busy_ns"], None)
+
+    def test_noise_and_sensitivity_are_those_of_json(self):
+        report = bs.simulate("1f1b", pp=4, m=8, jitter="5%", seeds=30, sensitivity=True)
+        found = report.json["noise"]
+        self.assertEqual([getattr(report.noise, name) for name in ("p5", "p50", "p95", "mean", "min", "max")],
+                         [found[f"{name}_ns"] for name in ("p5", "p50", "p95", "mean", "min", "max")])
+        self.assertEqual((len(report.noise.makespans), min(report.noise.makespans)), (found["seeds"], report.noise.min))
+        self.assertEqual(list(report.sensitivity), [report.json["sensitivity"][key] for key in ("more", "by_rank_ns", "by_kind_ns")])
+        plain = bs.simulate("1f1b", pp=4, m=8)
+        self.assertEqual((plain.noise, plain.sensitivity), (None, None))
 
 
 class Search(unittest.TestCase):

@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <map>
@@ -15,6 +16,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/analysis/report.h"
 
@@ -130,6 +132,12 @@ bool is_equal(const Value& left, const Value& right) {
 }  // namespace
 
 void bind_report(nb::module_& module) {
+  module.def("cause_names", [] {
+    std::vector<std::string> names;
+    for (int cause = 0; cause < kIdleCauses; ++cause)
+      names.emplace_back(name(static_cast<IdleCause>(cause)));
+    return names;
+  });
   nb::class_<Bubble> bubbles(module, "Bubble");
   bubbles.def_ro("ratio", &Bubble::ratio)
       .def_ro("overhead", &Bubble::overhead)

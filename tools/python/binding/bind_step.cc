@@ -182,6 +182,11 @@ void bind_step(nb::module_& module) {
                      const BubbleReport& report = report_of(step);
                      return report.job ? report.job->step : report.makespan;
                    })
+      .def_prop_ro("noise_makespans",
+                   [](const PythonStep& step) {
+                     const std::optional<StepTimes>& noise = report_of(step).noise;
+                     return noise ? noise->makespans : std::vector<Nanos>{};
+                   })
       .def_prop_ro("microbatches",
                    [](const PythonStep& step) { return step.timed->schedule->shape.microbatches; })
       .def_prop_ro("fits", &fits)

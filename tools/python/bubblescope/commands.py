@@ -1,16 +1,18 @@
 """Plans, searches and analyses: long questions whose answers are tables."""
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _core
 from ._tables import counted, table_text
-from ._words import flag_of, keywords_of, options_as_words, path_argument, path_word, temporary_file
-from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, needs
-from .reports import Report, time_text
-from .schedules import Schedule, read, simulate
+from ._words import flag_of, keywords_of, options_as_words, path_argument, path_word, temporary_file, text_argument
+from .errors import ProblemError, UsageError, WrongTypeError, in_keywords, named_in_messages, needs
+from .measured import MeasuredBubble, MeasuredRank, MeasuredTimeline, TraceFolder
+from .reports import Report, TimedOp, expect_format, format_of, row_of_rank, time_text
+from .schedules import Schedule, read, simulate, without_times
 from .tries import Counts, Names, Tries, names_to_try
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from ._options import AnalyzeOptions, PlanOptions, SearchOptions
 
+OF_TRACES = {"--rules", "--mem", "--cap", "--release", "--saved-fraction", "--max-input"}
+"""The flags of ``analyze`` that say how a trace is read; they hold whenever it is read again."""
 SEARCH_ONLY = ("placement", "objective", "time_limit", "effort", "seed")
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -96,7 +100,7 @@ class Plan:
         """
         import shlex
 
-        plan = self.plans[at] if self.plans else self.best  # which says why there is none
+        plan = self[at] if self.plans else self.best  # which says why there is none
         _, _, name, *words = shlex.split(plan["command"])
         costs = {} if self._costs is None else {"costs": self._costs}
         options: dict[str, Any] = {**keywords_of(words), **costs}
@@ -116,7 +120,10 @@ class Plan:
         return len(self.plans)
 
     def __getitem__(self, at: int) -> dict[str, Any]:
-        return self.plans[at]
+        try:
+            return self.plans[at]
+        except IndexError:
+            raise IndexError(f"the plan has {counted(len(self), 'configuration')}, and none at {at}") from None
 
     def __repr__(self) -> str:
         if not self.plans:
@@ -220,29 +227,104 @@ def search(**options: Unpack[SearchOptions]) -> Search:
     return Search(found, schedule, costs)
 
 
-class Analysis:
-    """A measured trace as a report: ``json`` is what ``analyze --format json`` prints."""
+def _timeline_csv(paths: list[str], options: dict[str, Any], _: object) -> str:
+    with temporary_file(".csv") as path:
+        _run("analyze", [*paths, f"--timeline={path}"], options)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
 
-    def __init__(self, paths: list[str], options: dict[str, Any], found: dict[str, Any]) -> None:
+
+class Analysis:
+    """A measured trace as a report, whose numbers have the names of a ``Report``'s. Times are whole nanoseconds.
+
+    ``json`` is what ``analyze --format json`` prints, and ``print`` shows the program's text.
+
+    >>> import bubblescope as bs, os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "step.trace.json")
+    >>> bs.schedule("1f1b", pp=4, m=8).simulate().save(path)
+    >>> a = bs.analyze(path)
+    >>> a.makespan, round(a.bubble.ratio, 4), a.ranks[3].idle_by_cause["warmup"]
+    (33000000, 0.2727, 3000000)
+    >>> a.schedule == bs.schedule("1f1b", pp=4, m=8)
+    True
+    """
+
+    def __init__(self, paths: list[str], options: dict[str, Any], found: dict[str, Any],
+                 folder: TraceFolder | None = None) -> None:
         self._paths = paths
-        self._options = options
+        self._options = {key: value for key, value in options.items() if flag_of(key) in OF_TRACES}
+        self._split_b = options.get("split_b")
+        self._schedule: Schedule | None = None
         self.json = found
+        self._folder = folder  # of the traces, if it is deleted when nothing refers to it any more
+        self.timeline = MeasuredTimeline(functools.partial(_timeline_csv, paths, self._options, folder))
+        """When every op and message of the median step started and ended."""
+
+    @property
+    def name(self) -> str:
+        """The schedule that was recognized in the measured order."""
+        return str(self.json["schedule"])
+
+    @property
+    def schedule(self) -> Schedule:
+        """The order that was measured, in the median step."""
+        if self._schedule is None:
+            with temporary_file(".json") as path:
+                self.save(path)
+                self._schedule = without_times(read(path))
+        return self._schedule
 
     @property
     def makespan(self) -> int:
-        """The mean time of the pipeline's ops, in nanoseconds."""
+        """The mean time of the pipeline's ops."""
         return int(self.json["makespan_ns"])
 
     @property
+    def max_span(self) -> int:
+        """The longest of the ranks' own times."""
+        return int(self.json["max_span_ns"])
+
+    @property
+    def ideal(self) -> int:
+        """The busy time of the busiest rank."""
+        return int(self.json["ideal_ns"])
+
+    @property
+    def lower_bound(self) -> int | None:
+        """No order of these ops on these ranks is faster; None where the trace supports no conclusion."""
+        bound = self.json["lower_bound_ns"]
+        return None if bound is None else int(bound)
+
+    @property
+    def period(self) -> int | None:
+        """The time per micro-batch of a schedule that never flushes."""
+        period = self.json.get("period_ns")
+        return None if period is None else int(period)
+
+    @property
     def step(self) -> int | None:
-        """The mean time of whole steps, of the slowest replica; None if ranges around the ops leave it open."""
+        """The mean time of whole steps, with what follows the pipeline, of the slowest replica; None if ranges around the
+        ops leave it open."""
         step = self.json["step_ns"]
         return None if step is None else int(step)
 
     @property
-    def bubble(self) -> dict[str, Any] | None:
-        """The bubble by each definition; None where the trace supports no conclusion."""
-        return self.json["bubble"]  # type: ignore[no-any-return]
+    def bubble(self) -> MeasuredBubble | None:
+        """The bubble by each of its definitions; None where the trace supports no conclusion."""
+        bubble = self.json["bubble"]
+        return None if bubble is None else MeasuredBubble(bubble)
+
+    @property
+    def ranks(self) -> list[MeasuredRank]:
+        """Busy and idle time, and memory, of every rank."""
+        return [MeasuredRank(entry) for entry in self.json["ranks"]]
+
+    @property
+    def critical_path(self) -> list[TimedOp]:
+        """One chain of ops and messages that makes the step as long as it is; empty where the trace supports none."""
+        return [TimedOp(entry["rank"], entry["op"], entry["start_ns"], entry["end_ns"])
+                for entry in self.json["critical_path"] or []]
 
     @property
     def trust(self) -> dict[str, Any]:
@@ -251,15 +333,18 @@ class Analysis:
 
     @property
     def causes(self) -> list[dict[str, Any]]:
-        """Returns the causes that make steps long, the largest first."""
+        """The causes that make steps long, the largest first: ``cause``, ``where``, and the time that each step would save
+        without it. The idle time of each rank by cause is ``ranks[0].idle_by_cause``."""
         return self.json["causes"] or []
 
     def df(self) -> pandas.DataFrame:
-        """A DataFrame with one row per rank."""
+        """A DataFrame with one row per rank, with the columns of ``Report.df()`` and those of json."""
         with needs("pandas", "df()"):
             import pandas
 
-        return pandas.json_normalize(self.json["ranks"]).set_index("rank")
+        frame = pandas.DataFrame([row_of_rank(rank.rank, rank) for rank in self.ranks]).set_index("rank")
+        json = pandas.json_normalize(self.json["ranks"]).set_index("rank")
+        return frame.join(json[[name for name in json.columns if name not in frame.columns]])
 
     def iterations(self) -> pandas.DataFrame:
         """A DataFrame with one row per measured step."""
@@ -268,21 +353,9 @@ class Analysis:
 
         return pandas.DataFrame(self.json["per_iteration"])
 
-    def timeline(self) -> pandas.DataFrame:
-        """A DataFrame with one row per op and message of the median step."""
-        import io
-
-        with needs("pandas", "timeline()"):
-            import pandas
-
-        return pandas.read_csv(io.StringIO(self.timeline_csv()))
-
     def timeline_csv(self) -> str:
-        """The same as csv, as ``analyze --timeline`` writes it."""
-        with temporary_file(".csv") as path:
-            _run("analyze", [*self._paths, f"--timeline={path}"], self._options)
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+        """The timeline as ``analyze --timeline`` writes it."""
+        return self.timeline.csv()
 
     def try_(self, schedules: Names, m: Counts = None, **options: Any) -> Tries:
         """Predicts this job with other schedules and numbers of micro-batches, which keep their measured size.
@@ -310,30 +383,33 @@ class Analysis:
         """
         if (self.json.get("trust") or {}).get("verdict") == "none":
             raise ProblemError(f"nothing can be predicted from these steps: {self.trust['why'][0]}")
-        asked = {"try": names_to_try(schedules), "m": m, **options}
-        flags = {flag_of(key) for key in asked} | {"--try-out", "--costs-out"}
-        given = {key: value for key, value in self._options.items() if flag_of(key) not in flags}
+        split = {} if self._split_b is None else {"split_b": self._split_b}
+        asked = {**self._options, **split, "try": names_to_try(schedules), "m": m, **options}
         with temporary_file(".json") as costs, temporary_file(".json") as best:
             words = [*self._paths, f"--costs-out={costs}"]
             try:
-                _, found = _run("analyze", [*words, f"--try-out={best}"], {**given, **asked})
+                _, found = _run("analyze", [*words, f"--try-out={best}"], asked)
                 return Tries(found, _content(costs), read(best))
             except ProblemError:  # none of them can be run, or the trace cannot be used
-                _, found = _run("analyze", words, {**given, **asked})
+                _, found = _run("analyze", words, asked)
                 return Tries(found, _content(costs), None)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Writes a drawing or a file of the median step, by the ending of its name, as ``Report.save`` does.
 
         Pictures that matplotlib draws, ``.png`` and ``.pdf``, are of reports alone.
         """
-        from .reports import _format_of
-
         name = path_argument(path)
-        _run("analyze", [*self._paths, f"--{_format_of(name.removesuffix('.gz'))}={name}"], self._options)
+        kind = format_of(name.removesuffix(".gz")) if format is None else expect_format(text_argument(format, "format"))
+        _run("analyze", [*self._paths, f"--{kind}={name}"], self._options)
 
     def __repr__(self) -> str:
-        return f"<Analysis of {self.json['schedule']}: {time_text(self.makespan)}, trust {self.trust['verdict']}>"
+        return f"<Analysis of {self.name}: makespan {time_text(self.makespan)}, trust {self.trust['verdict']}>"
+
+    def __str__(self) -> str:
+        with options_as_words(self._options) as words:
+            text = _core.run_command("analyze", [*self._paths, *words])[1]
+        return self._folder.without_path(text) if self._folder else text
 
     def _repr_html_(self) -> str:
         import html
@@ -361,5 +437,15 @@ def analyze(paths: Paths, **options: Unpack[AnalyzeOptions]) -> Analysis:
         paths = [paths]
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
         raise WrongTypeError(f"traces are given by their paths, not by {type(paths).__name__}")
-    names = [path_word(path) for path in paths]
-    return Analysis(names, dict(options), _run("analyze", names, options)[1])
+    return analyze_files([path_word(path) for path in paths], dict(options))
+
+
+def analyze_files(names: list[str], options: dict[str, Any], folder: TraceFolder | None = None) -> Analysis:
+    """The same for paths as words. The folder is kept for as long as the analysis is."""
+    import json
+
+    if folder is None:
+        return Analysis(names, options, _run("analyze", names, options)[1])
+    with named_in_messages(folder.path + os.sep, ""):
+        found = _run("analyze", names, options)[1]
+    return Analysis(names, options, json.loads(folder.without_path(json.dumps(found))), folder)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
+    from .measured import MeasuredRank
     from .schedules import Schedule
 
 MAX_SHOWN = 10_000
@@ -38,6 +39,51 @@ class TimedOp(NamedTuple):
     op: str
     start: int
     end: int
+
+
+class Noise(NamedTuple):
+    """The times of a step over many scenarios of noise, in nanoseconds."""
+
+    p5: int
+    p50: int
+    p95: int
+    mean: int
+    min: int
+    max: int
+    makespans: list[int]
+    """One time per scenario."""
+
+    @property
+    def seeds(self) -> int:
+        """The number of scenarios."""
+        return len(self.makespans)
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per scenario."""
+        with needs("pandas", "df()"):
+            import pandas
+
+        return pandas.DataFrame({"makespan_ns": self.makespans}).rename_axis("scenario")
+
+
+class Sensitivity(NamedTuple):
+    """By how much longer a step is, in nanoseconds, where some of its ops take longer by the fraction ``more``."""
+
+    more: float
+    by_rank: list[int]
+    """Where all ops of one rank do: one entry per rank."""
+    by_kind: dict[str, int]
+    """Where all ops of one kind do: ``F``, ``B``, ``I``, ``W``, ``R`` and so on."""
+
+    def df(self) -> pandas.DataFrame:
+        """A DataFrame with one row per rank and per kind of op."""
+        with needs("pandas", "df()"):
+            import pandas
+
+        rows: list[dict[str, Any]] = [{"rank": rank, "kind": None, "longer_ns": time}
+                                      for rank, time in enumerate(self.by_rank)]
+        rows += [{"rank": None, "kind": kind, "longer_ns": time} for kind, time in self.by_kind.items()]
+        return pandas.DataFrame(rows).astype({"rank": "Int64"})
 
 
 class Timeline:
@@ -237,6 +283,11 @@ class Report:
         return self._step.makespan
 
     @property
+    def step(self) -> int:
+        """The whole step: of the slowest replica, with what follows the pipeline. The makespan without a model."""
+        return self._step.step
+
+    @property
     def max_span(self) -> int:
         """The longest of the ranks' own times."""
         return self._step.max_span
@@ -277,6 +328,33 @@ class Report:
         return [in_keywords(problem) for problem in self._step.problems]
 
     @property
+    def noise(self) -> Noise | None:
+        """The times of the step under noise, such as ``jitter="5%"``; None without it.
+
+        >>> import bubblescope as bs
+        >>> n = bs.simulate("1f1b", pp=4, m=8, jitter="5%", seeds=20).noise
+        >>> n.seeds, n.p5 <= n.p50 <= n.p95, len(n.makespans)
+        (20, True, 20)
+        """
+        times = self.json.get("noise")
+        if times is None:
+            return None
+        return Noise(times["p5_ns"], times["p50_ns"], times["p95_ns"], times["mean_ns"], times["min_ns"], times["max_ns"],
+                     self._step.noise_makespans)
+
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """By how much longer the step is where one rank, or one kind of op, takes 1 % longer, with ``sensitivity=True``.
+
+        >>> import bubblescope as bs
+        >>> s = bs.simulate("1f1b", pp=4, m=8, sensitivity=True).sensitivity
+        >>> s.by_rank, s.by_kind["F"]
+        ([150000, 180000, 210000, 240000], 110000)
+        """
+        found = self.json.get("sensitivity")
+        return None if found is None else Sensitivity(found["more"], found["by_rank_ns"], found["by_kind_ns"])
+
+    @property
     def timeline(self) -> Timeline:
         """When every op and message started and ended."""
         if self._timeline is None:
@@ -303,7 +381,7 @@ class Report:
         with needs("pandas", "df()"):
             import pandas
 
-        return pandas.DataFrame([_row_of(rank, report) for rank, report in enumerate(self.ranks)]).set_index("rank")
+        return pandas.DataFrame([row_of_rank(rank, report) for rank, report in enumerate(self.ranks)]).set_index("rank")
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Writes a drawing, a page or a file of the step, by the ending of its name.
@@ -330,7 +408,7 @@ class Report:
             self.plot().savefig(file, format=name[-3:])
             return file.getvalue()
         plain = name.removesuffix(".gz")
-        content = self.timeline._render(format or _format_of(plain), plain)
+        content = self.timeline._render(format or format_of(plain), plain)
         if plain == name:
             return content
         import gzip
@@ -364,18 +442,28 @@ def _height(ranks: int) -> int:
     return min(720, 420 + 24 * ranks)
 
 
-def _row_of(rank: int, report: _core.RankReport) -> dict[str, Any]:
-    row: dict[str, Any] = {"rank": rank, "busy_ns": report.busy, "idle_ns": report.idle, "sends": report.sends,
+def row_of_rank(rank: int, report: _core.RankReport | MeasuredRank) -> dict[str, Any]:
+    """The row of a rank, predicted or measured, in a DataFrame."""
+    row: dict[str, Any] = {"rank": rank, "busy_ns": report.busy, "idle_ns": report.idle,
+                           "first_start_ns": report.first_start, "last_end_ns": report.last_end, "sends": report.sends,
                            "peak_chunks": report.peak_chunks, "peak_activations": report.peak_activations,
                            "peak_units": report.peak_units}
     if report.peak_memory_bytes is not None:
         row["peak_memory_bytes"] = report.peak_memory_bytes
-    row.update({f"busy_{kind}_ns": time for kind, time in report.busy_by_kind.items()})
-    row.update({f"idle_{cause}_ns": time for cause, time in report.idle_by_cause.items()})
+    row.update({f"busy_{kind}_ns": time for kind, time in (report.busy_by_kind or {}).items()})
+    row.update({f"idle_{cause}_ns": time for cause, time in (report.idle_by_cause or {}).items()})
     return row
 
 
-def _format_of(path: str) -> str:
+def expect_format(format: str) -> str:
+    """The name of a format, if a step has one of that name."""
+    if format not in FORMAT_OF_ENDING.values():
+        raise UsageError(f"format: {format!r} is none of {', '.join(dict.fromkeys(FORMAT_OF_ENDING.values()))}")
+    return format
+
+
+def format_of(path: str) -> str:
+    """The format that the ending of a path stands for."""
     for ending, name in FORMAT_OF_ENDING.items():
         if path.endswith(ending):
             return name

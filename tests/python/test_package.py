@@ -322,6 +322,39 @@ class Try(unittest.TestCase):
         self.assertEqual(bs.analyze(path, split_b=0.3, try_="gpipe").try_("zb-h1,chimera,interleaved", m=range(8, 10),
                                                                         split_b=0.55).rows, tries.rows)
 
+    def test_the_sentences_below_the_table_are_those_of_the_program(self):
+        for jitter in ({}, {"step_jitter": "5%"}):
+            path = self.record("zb-h1")
+            if jitter:
+                path = self.folder / "steps"
+                path.mkdir()
+                for seed in range(3):
+                    report = bs.simulate("zb-h1", pp=4, m=8, **{**self.COSTS, "f": 10 + seed})
+                    report.save(path / f"step{seed}.trace.json")
+            printed = run_program("analyze", path, "--try=1f1b,zb-v").stdout
+            below = printed[printed.index("\nchange: of the time") + 1:]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tries = bs.analyze(path).try_("1f1b,zb-v")
+            self.assertTrue(repr(tries).endswith("\n" + below.rstrip("\n")), (repr(tries), below))
+            self.assertEqual("no spread" in below, not jitter)
+            self.assertIn("change: of the time per micro-batch", tries._repr_html_())
+
+    def test_a_try_takes_what_is_about_tries(self):
+        path = self.record("1f1b")
+        known = bs.analyze(path, cap=9, mem="1,0,-1", split_b=0.3, costs_out=self.folder / "costs.json",
+                           costs_per="stage", html=self.folder / "page.html")
+        page = (self.folder / "page.html")
+        page.unlink()
+        self.assertEqual(len(known.try_("interleaved", m=8, vpp=[2, 4], split_b=0.55)), 3)
+        self.assertEqual(len(known.try_("zb-h1", microbatches=[8, 16])), 3)
+        known.save(page)
+        for keyword, message in (("cap", r"analyze\(cap=...\)"), ("costs_out", r"tries\.costs$"),
+                                 ("try_out", r"tries\.schedule"), ("rules", "what analyze takes is given to it"),
+                                 ("vp", "takes m, split_b, vpp"), ("html", "takes m"), ("format", "takes m")):
+            with self.assertRaisesRegex(bs.UsageError, f"^{keyword} is not a keyword here: .*{message}"):
+                known.try_("gpipe", **{keyword: 3})
+
     def test_a_trace_predicts_what_the_costs_of_its_simulation_predict(self):
         tries = bs.analyze(self.record("zb-h1")).try_(["1f1b", "zb-v", "zb-h2"], m=[8, 16])
         for row in tries:

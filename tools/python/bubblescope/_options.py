@@ -177,6 +177,14 @@ class SearchOptions(Ops, Device, Layout, total=False):
     seed: int
 
 
+class TryOptions(TypedDict, total=False):
+    """All keyword arguments of ``Analysis.try_``, beside the schedules and ``m``."""
+
+    microbatches: Numbers
+    vpp: Numbers
+    split_b: float
+
+
 class AnalyzeOptions(Limits, total=False):
     """All keyword arguments of ``analyze``."""
 

@@ -12,6 +12,7 @@ from .schedules import Schedule
 if TYPE_CHECKING:
     import pandas
 
+TRY_OPTIONS = {"microbatches", "split_b", "vpp"}
 Names = Union[str, Iterable[str]]
 Counts = Union[int, str, Iterable[int], None]
 
@@ -70,6 +71,15 @@ class Tries:
                    for row in self.rows if "problem" in row]
         return "none of the schedules can be run: " + "; ".join(refused)
 
+    def _footnotes(self) -> list[str]:
+        """The sentences that the program prints below its table."""
+        lines = ["change: of the time per micro-batch, against the measured schedule with the same costs",
+                 f"(fitted to the trace: with them the measured schedule takes {time_text(self.measured['step_ns'])}, "
+                 f"{100 * abs(self.fit_error):.2g} % off)"]
+        if not any(row["change_p5"] < row["change_p95"] for row in self.rows if "problem" not in row):
+            lines.append("note: the measured steps show no spread, so that no range can be given")
+        return lines + [f"note: {note}" for note in self.notes]
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)
 
@@ -84,7 +94,7 @@ class Tries:
         lines += [_cells_of(row) for row in self.rows if "problem" not in row]
         refused = [f"{row['schedule']}, m={row['microbatches']}: {in_keywords(row['problem'])}"
                    for row in self.rows if "problem" in row]
-        return "\n".join([table_text(lines), *refused])
+        return "\n".join([table_text(lines), *refused, *self._footnotes()])
 
     def _repr_html_(self) -> str:
         import html
@@ -105,6 +115,25 @@ def _cells_of(row: dict[str, Any]) -> list[str]:
             f"{row['memory_ratio']:.2f} x"]
 
 
+INSTEAD = {"costs_out": "the fitted costs are tries.costs",
+           "try_out": "tries.schedule is the best one; its save(path, \"pytorch-csv\") writes it",
+           "costs_per": "costs are mean times per stage, which any number of micro-batches takes"}
+
+
+def expect_try_options(options: Mapping[str, Any]) -> None:
+    """Raises where a keyword is not one of a try, but of the trace or of files."""
+    for key in options:
+        if key in TRY_OPTIONS:
+            continue
+        if key in INSTEAD:
+            raise UsageError(f"{key} is not a keyword here: {INSTEAD[key]}")
+        if key == "cap":
+            raise UsageError("cap is not a keyword here: analyze(cap=...) checks the measured steps; what a schedule holds "
+                             "is the peak_units of its row, in micro-batches of a rank's whole share")
+        raise UsageError(f"{key} is not a keyword here: try_ takes m, {', '.join(sorted(TRY_OPTIONS - {'microbatches'}))}; "
+                         "what analyze takes is given to it")
+
+
 def names_to_try(names: Names) -> list[str]:
     """The names as a list; "all" stands for every schedule that trains and suits the job."""
     if isinstance(names, str):
@@ -119,4 +148,4 @@ def names_to_try(names: Names) -> list[str]:
     return listed
 
 
-__all__ = ["Counts", "Names", "Tries", "names_to_try"]
+__all__ = ["Counts", "Names", "Tries", "expect_try_options", "names_to_try"]

@@ -3,12 +3,15 @@
 Its schedules read as ours, its runtime takes our lists, and on four processes over gloo every schedule trains a small
 model with the losses and weights of a serial run.
 """
+import copy
 import functools
+import gc
 import importlib.util
 import itertools
 import json
 import os
 import pathlib
+import pickle
 import socket
 import subprocess
 import sys
@@ -133,6 +136,30 @@ class Alone(unittest.TestCase):
         made = self.run_schedule(bs.Schedule(rows))
         self.assertEqual(len(made.losses), 3)
         self.assertGreater(made.prediction.makespan, 0)
+
+    def test_recordings_are_deleted_with_the_result_unless_they_are_kept(self):
+        schedule = bs.Schedule(["0F0 0B0 0F1 0B1"])
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(tempfile, "tempdir", folder):
+            made = self.run_schedule(schedule)
+            copies = [copy.copy(made.analysis), copy.deepcopy(made.analysis), made.analysis.timeline]
+            self.assertNotIn(folder, json.dumps(made.analysis.json) + repr(made) + str(made.analysis))
+            self.assertEqual(pickle.loads(pickle.dumps(made.analysis)).makespan, made.analysis.makespan)
+            del made
+            while copies:
+                gc.collect()
+                self.assertEqual([name.startswith("bubblescope-run-") for name in os.listdir(folder)], [True])
+                copies.pop()
+            gc.collect()
+            self.assertEqual(os.listdir(folder), [])
+            kept = pathlib.Path(folder, "kept", "here")
+            made = self.run_schedule(schedule, traces=kept)
+            self.assertEqual(os.listdir(kept), ["rank0.json"])
+            self.assertEqual(os.listdir(folder), ["kept"])
+            self.assertEqual(bs.analyze(kept).makespan, made.analysis.makespan)
+            with self.assertRaisesRegex(bs.UsageError, "^traces: cannot make the folder"):
+                self.run_schedule(schedule, traces=kept / "rank0.json")
+            with self.assertRaisesRegex(bs.UsageError, "^traces: int is not a path"):
+                self.run_schedule(schedule, traces=3)
 
     def test_a_missing_prediction_keeps_what_was_measured(self):
         with mock.patch("bubblescope.torch.measured_costs", side_effect=bs.ProblemError("no costs")):

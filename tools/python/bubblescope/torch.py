@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ._tables import counted
-from .commands import Analysis, analyze
+from ._words import path_argument, path_word
+from .commands import Analysis, analyze_files
 from .errors import Error, ProblemError, UsageError, WrongTypeError, needs, warn_of
+from .measured import TraceFolder
 from .reports import Report, time_text
 from .schedules import Schedule, schedule as build_schedule
 
@@ -124,17 +126,20 @@ class Run:
 def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: Any = None, target: Any = None,
         loss_fn: Callable[..., Any] | None = None, optimizer: torch.optim.Optimizer | None = None, steps: int = 3,
         warmup: int = 1, device: torch.device | str = "cpu", group: dist.ProcessGroup | None = None,
-        **options: Any) -> Run:
+        traces: str | os.PathLike[str] | None = None, **options: Any) -> Run:
     """Trains this rank's stages under a schedule, records it, and compares it with its prediction.
 
     Every process of the group calls it, as under torchrun. ``modules`` are the stages of ``schedule.rank_of_stage`` that
     are on this rank. ``inputs`` (a tensor, or a tuple of them) are used on the rank of stage 0, ``target`` on that of
     the last stage. Steps after the ``warmup`` are recorded by PyTorch's profiler. Where the measured ops cannot be
-    priced, the result has no prediction, and a warning says why.
+    priced, the result has no prediction, and a warning says why. The recordings are deleted with the result's analysis;
+    ``traces`` is a folder in which rank 0 keeps them, as ``rank0.json`` and so on. Further keywords are those of
+    ``make_runtime``.
     """
     _expect_group(modules, schedule)
     _expect_runnable(schedule, loss_fn, steps, warmup)
     _expect_batches(modules, schedule, inputs, target, group)
+    kept = _make_folder(traces, group)
     runtime = make_runtime(modules, schedule, loss_fn=loss_fn, device=device, group=group, **options)
     last = len(schedule.rank_of_stage) - 1
     given = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -154,7 +159,7 @@ def run(modules: Mapping[int, torch.nn.Module], schedule: Schedule, *, inputs: A
     for _ in range(warmup):
         step()
     text = _record(step, steps, torch.device(device), group)
-    analysis = _analyze_on_first(text, group)
+    analysis = _analyze_on_first(text, group, kept)
     if analysis is None:
         return Run(losses, None, None)
     try:
@@ -190,6 +195,22 @@ def _expect_runnable(schedule: Schedule, loss_fn: Callable[..., Any] | None, ste
         raise UsageError("run trains, and needs the same loss_fn on every rank")
 
 
+def _make_folder(traces: str | os.PathLike[str] | None, group: dist.ProcessGroup | None) -> str | None:
+    """Makes the folder on rank 0. Raises on every rank where it cannot be made."""
+    path = None if traces is None else path_argument(traces, "traces")
+    problem = [""]
+    if path is not None and dist.get_rank(group) == 0:
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            problem = [f"traces: cannot make the folder {path}: {error.strerror}"]
+    found: list[list[str]] = [[] for _ in range(dist.get_world_size(group))]
+    dist.all_gather_object(found, problem, group=group)
+    if found[0][0]:
+        raise UsageError(found[0][0])
+    return path
+
+
 def _expect_batches(modules: Mapping[int, torch.nn.Module], schedule: Schedule, inputs: Any, target: Any,
                     group: dist.ProcessGroup | None) -> None:
     """Raises on every rank where one of them has a batch that is not cut into equal micro-batches."""
@@ -223,17 +244,18 @@ def _record(step: Callable[[], None], steps: int, device: torch.device, group: d
             return file.read()
 
 
-def _analyze_on_first(text: str, group: dist.ProcessGroup | None) -> Analysis | None:
+def _analyze_on_first(text: str, group: dist.ProcessGroup | None, traces: str | None) -> Analysis | None:
     """Reports on the traces of all ranks, on rank 0."""
     texts: list[str] = [""] * dist.get_world_size(group)
     dist.all_gather_object(texts, text, group=group)
     if dist.get_rank(group) != 0:
         return None
-    folder = tempfile.mkdtemp(prefix="bubblescope-run-")  # it stays, for the analysis to be shown
-    for rank, trace in enumerate(texts):
-        with open(os.path.join(folder, f"rank{rank}.json"), "w", encoding="utf-8") as file:
+    folder = TraceFolder() if traces is None else None
+    names = [os.path.join(folder.path if folder else str(traces), f"rank{rank}.json") for rank in range(len(texts))]
+    for name, trace in zip(names, texts):
+        with open(name, "w", encoding="utf-8") as file:
             file.write(trace)
-    return analyze(folder)
+    return analyze_files([path_word(name) for name in names], {}, folder)
 
 
 def _fill_in(stages: list[dict[str, float]]) -> None:

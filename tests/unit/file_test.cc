@@ -223,8 +223,11 @@ TEST_F(Files, WithSchedulesAreRecognizedByTheirContent) {
     const auto* found = Registry<traces::ScheduleFormat>::instance().find(format);
     EXPECT_TRUE(read(found->write(schedule)) == schedule) << format;
   }
-  EXPECT_EQ(failure_of([&] { read("{\"traceEvents\":[]}"); }).second,
-            path("s.gz") + " is a trace of a run, with times; 'bubblescope analyze' reads it");
+  for (const char* trace :
+       {"{\"traceEvents\":[]}", "{\"schemaVersion\":1}", "rank,lane,op,start_ns\n"})
+    EXPECT_EQ(failure_of([&] { read(trace); }).second,
+              path("s.gz") + " is a trace of a run, with times; 'bubblescope analyze' reads it")
+        << trace;
   EXPECT_EQ(failure_of([&] { read("{}"); }).second,
             path("s.gz") + ": must be an object with \"format\":\"bubblescope-schedule/1\"");
   EXPECT_EQ(

@@ -18,6 +18,7 @@
 #include "sim/ir/number.h"
 #include "tools/flags/words.h"
 #include "traces/files/gzip.h"
+#include "traces/files/looks_like_trace.h"
 #include "traces/files/trace_format.h"
 #include "traces/measured/activity_names.h"
 #include "traces/measured/rank_words.h"
@@ -79,15 +80,10 @@ std::vector<std::string> list_folders(const std::string& folder) {
 }
 
 /// Whether a file is a trace by its name and its first bytes. Checkpoints and logs have json, too.
-bool begins_as_events(const std::string& path) {
-  constexpr std::array<std::string_view, 7> kMarks{
-      "\"ph\"",       "traceEvents",     "schemaVersion", "resourceSpans",
-      "bubblescope-", "SQLite format 3", "rank,lane,op"};
+bool is_named_and_looks_like_trace(const std::string& path) {
   if (!has_trace_ending(path)) return false;
   try {
-    const std::string begin = read_begin(path);
-    return std::any_of(kMarks.begin(), kMarks.end(),
-                       [&](std::string_view mark) { return begin.find(mark) != begin.npos; });
+    return traces::looks_like_trace(read_begin(path));
   } catch (const Error&) {
     return true;  // it is damaged, as its reader will say
   }
@@ -102,7 +98,7 @@ bool holds_traces(const std::string& folder) {
   if (is_ascend(folder)) return true;
   try {
     const std::vector<std::string> files = list_files(folder);
-    return std::any_of(files.begin(), files.end(), begins_as_events);
+    return std::any_of(files.begin(), files.end(), is_named_and_looks_like_trace);
   } catch (const Error&) {
     return false;  // it cannot be read
   }
@@ -112,7 +108,7 @@ bool holds_traces(const std::string& folder) {
 bool holds_pipeline(const std::string& folder) {
   try {
     const std::vector<std::string> files = list_files(folder);
-    const auto first = std::find_if(files.begin(), files.end(), begins_as_events);
+    const auto first = std::find_if(files.begin(), files.end(), is_named_and_looks_like_trace);
     if (first == files.end()) return is_ascend(folder);
     if (fs::file_size(*first) > kMaxJudgedBytes) return true;
     traces::read_trace(*first, nullptr);

@@ -3,31 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "sim/ir/error.h"
 #include "traces/files/file.h"
 #include "traces/files/format.h"
+#include "traces/files/looks_like_trace.h"
 #include "traces/timelines/timeline_file.h"
 
 namespace bubblescope::traces {
-
-namespace {
-
-/// Whether a text looks like what a profiler writes, from its first bytes.
-bool is_recording(const std::string& text) {
-  constexpr std::size_t kBegin = 4096;
-  constexpr std::array<std::string_view, 4> kMarks{"\"ph\"", "\"traceEvents\"", "\"resourceSpans\"",
-                                                   "SQLite format 3"};
-  const std::string_view begin = std::string_view(text).substr(0, kBegin);
-  return std::any_of(kMarks.begin(), kMarks.end(),
-                     [&](std::string_view mark) { return begin.find(mark) != begin.npos; });
-}
-
-}  // namespace
 
 ScheduleFile read_schedule_file(const std::string& path) {
   const std::string text = read_file(path);
@@ -35,7 +19,7 @@ ScheduleFile read_schedule_file(const std::string& path) {
   if (is_timeline(text)) return {std::move(parse_timeline(text, file).schedule).take(), true};
   if (text.starts_with("\xEF\xBB\xBF"))
     throw Error(fmt::format("{} begins with a byte order mark; save it as plain UTF-8", file));
-  if (is_recording(text))
+  if (looks_like_trace(text))
     throw Error(file + " is a trace of a run, with times; 'bubblescope analyze' reads it");
   std::string readable;
   for (const ScheduleFormat& format : Registry<ScheduleFormat>::instance().all()) {

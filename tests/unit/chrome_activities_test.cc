@@ -185,7 +185,7 @@ TEST(ChromeActivities, BetweenOpsThatCountAsIdleAreAFault) {
   };
   const std::vector<std::string> faults = read(with("fused 3", 0)).remarks.faults;
   ASSERT_EQ(faults.size(), 1u);
-  EXPECT_NE(faults[0].find("2 slices between the ops, on their threads, for 16.7 % of"),
+  EXPECT_NE(faults[0].find("2 slices between the ops, on their threads, took 16.7 % of"),
             std::string::npos)
       << faults[0];
   EXPECT_NE(faults[0].find("'fused 3' (2)"), std::string::npos) << faults[0];
@@ -212,11 +212,11 @@ TEST(ChromeActivities, BesideTheOpsOfOtherRanksAreAFault) {
   };
   EXPECT_TRUE(mentions(faults_with(42, 15, false, -1),
                        "2 slices between the ops, on their "
-                       "threads, for 12.5 % of"));
-  EXPECT_TRUE(mentions(faults_with(1, 6, false, -1), "for 5.0 % of"));
+                       "threads, took 12.5 % of"));
+  EXPECT_TRUE(mentions(faults_with(1, 6, false, -1), "took 5.0 % of"));
   EXPECT_TRUE(faults_with(42, 15, true, -1).empty());
   EXPECT_TRUE(faults_with(42, 30, false, -1).empty());  // it ends 12 us after the step
-  EXPECT_TRUE(mentions(faults_with(42, 15, true, 0), "for 12.5 % of"));
+  EXPECT_TRUE(mentions(faults_with(42, 15, true, 0), "took 12.5 % of"));
 }
 
 // 2 us of a slice with 8 us lie in a step whose other ops show that its name is no outer work.
@@ -225,7 +225,7 @@ TEST(ChromeActivities, BetweenOpsCountWhereTheStepRuns) {
   events.slice("fused", 0, 0, 1012, 10).slice("fused", 1, 0, 1058, 8);
   EXPECT_TRUE(mentions(read(events).remarks.faults,
                        "2 slices between the ops, on their threads, "
-                       "for 10.0 % of"));  // 12 us of 120 us
+                       "took 10.0 % of"));  // 12 us of 120 us
 }
 
 TEST(ChromeActivities, WithAMicrobatchOnOtherThreadsAreAReservation) {
@@ -237,8 +237,8 @@ TEST(ChromeActivities, WithAMicrobatchOnOtherThreadsAreAReservation) {
     return steps.remarks.doubts;
   };
   const std::string part =
-      "2 slices with a micro-batch on other threads while the rank runs no op, for "
-      "12.5 % of the pipeline's time";
+      "2 slices with a micro-batch on other threads took 12.5 % of the pipeline's time while the "
+      "rank ran no op";
   EXPECT_TRUE(mentions(doubts_with(R"("mb_id":0)"), part));
   EXPECT_FALSE(mentions(doubts_with(""), part));
 }
@@ -259,7 +259,7 @@ TEST(ChromeActivities, BetweenOpsAreAFaultWhateverTheClocksOfFiles) {
     traces::append(trace, traces::parse_trace({text(rank) + ".json", list}));
   }
   const std::vector<std::string> faults = traces::assemble_steps(std::move(trace)).remarks.faults;
-  EXPECT_TRUE(mentions(faults, "2 slices between the ops, on their threads, for 16.7 % of"));
+  EXPECT_TRUE(mentions(faults, "2 slices between the ops, on their threads, took 16.7 % of"));
 }
 
 TEST(ChromeActivities, BetweenOpsOfThreadsNamedAfterRanksAreAFault) {

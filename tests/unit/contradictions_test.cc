@@ -72,7 +72,7 @@ TEST(Contradictions, NumbersFollowTheTimeOnEveryThread) {
   EXPECT_EQ(Profile().add(Activity::kCall, 0, 5, 7).add(Activity::kCall, 10, 5, 8).find(), "");
   EXPECT_EQ(Profile().add(Activity::kCall, 0, 5, 8).add(Activity::kCall, 10, 5, 7, 1).find(), "");
   EXPECT_TRUE(has(Profile().add(Activity::kCall, 0, 5, 8).add(Activity::kCall, 10, 5, 7).find(),
-                  "out of the order"));
+                  "contradicted the order"));
 }
 
 TEST(Contradictions, CallsLieWithinEachOtherOrApart) {
@@ -134,7 +134,7 @@ TEST(Contradictions, ALaunchedKernelStartsOnAFreeDevice) {
 
 TEST(Contradictions, LaunchesAndKernelsBelongTogether) {
   EXPECT_TRUE(
-      has(with_kernels(4000, 1000).add(Activity::kLaunch, 230, 5, 9).find(), "without a kernel"));
+      has(with_kernels(4000, 1000).add(Activity::kLaunch, 230, 5, 9).find(), "had no kernel"));
   EXPECT_EQ(with_kernels(4000, 1000).add(Activity::kCopyCall, 230, 5, 9).find(), "");
 }
 

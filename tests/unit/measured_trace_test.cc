@@ -96,7 +96,7 @@ TEST(MeasuredTrace, TellsSlicesWithoutAnEnd) {
   std::vector<std::string> notes;
   ASSERT_EQ(read(events.list(), &notes).size(), 1u);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0].find("1 slice with a duration below zero"), 0u) << notes[0];
+  EXPECT_EQ(notes[0].find("1 slice had a duration below zero"), 0u) << notes[0];
 }
 
 TEST(MeasuredTrace, ShowsTheFirstTensorParallelRank) {

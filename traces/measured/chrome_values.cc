@@ -98,7 +98,7 @@ std::string describe_left_out(const ChromeEvents& events) {
 
 std::string describe_negative_durations(std::int64_t slices) {
   return fmt::format(
-      "{} with a duration below zero, as of what had not ended when the trace did: it is taken to "
+      "{} had a duration below zero, as of what had not ended when the trace did: it is taken to "
       "have none, and what it did is missing from busy times",
       counted(slices, "slice"));
 }

@@ -211,8 +211,8 @@ std::vector<std::string> describe_disorder(const std::vector<std::vector<HostEve
   std::vector<std::string> found;
   if (disordered > 0)
     found.push_back(
-        fmt::format("{} of the host out of the order of the running numbers (\"Ev Idx\"): times "
-                    "were changed",
+        fmt::format("{} of the host contradicted the order of the running numbers (\"Ev Idx\"): "
+                    "times were changed",
                     counted(disordered, "event")));
   if (crossing > 0)
     found.push_back(
@@ -230,13 +230,13 @@ std::vector<std::string> find_contradictions(const ChromeEvents& events, const P
   const auto host = find_outer_by_thread(events, is_on_host);
   if (const std::int64_t half = count_half_flows(events); half > 0)
     found.push_back(
-        fmt::format("{} from a call to its gradient function without one end (\"fwdbwd\"): "
+        fmt::format("{} from a call to its gradient function lacked one end (\"fwdbwd\"): "
                     "events are missing",
                     counted(half, "flow")));
   const auto gradients = find_outer_by_thread(events, is_gradient);
   if (const std::int64_t loose = count_loose_flows(events, host, gradients); loose > 0)
     found.push_back(
-        fmt::format("{} of flows (\"fwdbwd\") in no call or gradient function: those "
+        fmt::format("{} of flows (\"fwdbwd\") lay in no call or gradient function: those "
                     "are missing, or were renamed or moved",
                     counted(loose, "end")));
   if (ops.spans.empty()) return found;

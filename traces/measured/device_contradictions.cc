@@ -90,12 +90,12 @@ class DeviceCheck {
       return activity.launch == nullptr;
     };
     if (const auto count = std::count_if(launches_.begin(), launches_.end(), lacks_kernel))
-      found_.push_back(fmt::format(
-          "{} without a kernel in the file, so that ops may appear shorter than they were",
-          counted(count, "launch")));
+      found_.push_back(
+          fmt::format("{} had no kernel in the file, so that ops may appear shorter than they were",
+                      counted(count, "launch")));
     if (const auto count = std::count_if(first, activities_.end(), lacks_launch))
       found_.push_back(
-          fmt::format("{} without a launch in the file, and in no op", counted(count, "kernel")));
+          fmt::format("{} had no launch in the file, and ran in no op", counted(count, "kernel")));
   }
 
   /// Kernels that begin before they were launched, or before the one before them on their stream

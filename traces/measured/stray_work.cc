@@ -168,12 +168,12 @@ StrayWork describe_stray_work(const ObservedTrace& trace) {
   if (all <= 0) return {};
   StrayWork work;
   work.fault = describe(find_stray_names(trace, ops, steps, true), all,
-                        "{} between the ops, on their threads, for {:.1f} % of the "
+                        "{} between the ops, on their threads, took {:.1f} % of the "
                         "pipeline's time, which would count as idle: {}; say in `rules` which ops "
                         "they are, or that they are of kind ignore");
   work.doubt = describe(find_stray_names(trace, ops, steps, false), all,
-                        "{} with a micro-batch on other threads while the "
-                        "rank runs no op, for {:.1f} % of the pipeline's time, which counts as "
+                        "{} with a micro-batch on other threads took {:.1f} % of the "
+                        "pipeline's time while the rank ran no op, which counts as "
                         "idle: {}; say in `rules` which ops they are, or that they are of kind "
                         "ignore");
   return work;

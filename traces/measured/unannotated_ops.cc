@@ -197,12 +197,12 @@ std::vector<std::string> describe_sends(const UnannotatedSends& sends) {
   std::vector<std::string> doubts;
   if (sends.early > 0)
     doubts.push_back(
-        fmt::format("{} posted while the thread still computed, by the ranges of its ops: "
+        fmt::format("the thread posted {} while it still computed, by the ranges of its ops: "
                     "ranges are too long, or ops send messages of their own",
                     counted(sends.early, "message")));
   if (sends.late_time > sends.computing / 100)
     doubts.push_back(
-        fmt::format("{} sent long after the computation before had ended, together {}: "
+        fmt::format("the rank sent {} long after the computation before had ended, together {}: "
                     "gradient functions or calls are missing, or were longer",
                     counted(sends.late, "message"), to_text(sends.late_time)));
   return doubts;

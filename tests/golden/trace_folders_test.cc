@@ -197,6 +197,26 @@ TEST_F(TraceFolders, WithoutTracesSayWhatIsWrongWithThoseThatLookLikeOnes) {
       << outcome.output;
 }
 
+// The names in a file are its own; what to do about them is not.
+TEST_F(TraceFolders, SayOnceWhatToDo) {
+  for (const int rank : {0, 1}) {
+    RankProfile profile(rank);
+    profile.annotation("ProfilerStep#1", 0, 100).annotation(rank == 0 ? "load" : "save", 10, 20);
+    write("rank" + std::to_string(rank) + ".json", profile.call("aten::mm", 40, 10).text());
+  }
+  const std::string text = analyze().output;
+  const auto count = [&](const std::string& words) {
+    int found = 0;
+    for (std::size_t at = 0; (at = text.find(words, at)) != text.npos; ++at) ++found;
+    return found;
+  };
+  for (const char* advice : {"annotate the ops: ", "put each op into its op()", "tools/hooks/"})
+    EXPECT_EQ(count(advice), 1) << advice << "\n" << text;
+  for (const char* own : {"\n  rank0.json: there is no pipeline op", "'load' (1 like it)\n",
+                          "\n  rank1.json: there is no pipeline op", "'save' (1 like it)\n"})
+    EXPECT_EQ(count(own), 1) << own << "\n" << text;
+}
+
 TEST_F(TraceFolders, RefuseADamagedTraceByName) {
   const std::string whole = "{\"traceEvents\":" + trace("2F0", 20, 10, "2B0", 30) + "}";
   for (const char* name : {"rank2.json", "worker-b.json"}) {

@@ -128,8 +128,9 @@ TEST(UnannotatedProfile, SeveralStagesWithoutAnnotationsAreRefused) {
   EXPECT_EQ(error_of([&] { rank.read(); }),
             "rank0.json: no op is annotated, and step 3 receives 2 messages for 1 forwards: the "
             "rank has several stages, or the step has another run of the pipeline without "
-            "backwards; nothing distinguishes them. Call profiler.step() after each run, and "
-            "annotate the ops: for torch.distributed.pipelining call annotate_pytorch() of "
+            "backwards, or ranks exchanged shapes, as before a first step; record a later step, "
+            "and call profiler.step() after each run; annotate the ops: for "
+            "torch.distributed.pipelining call annotate_pytorch() of "
             "tools/hooks/bubblescope_hooks.py; elsewhere put each op into its op(), or into "
             "record_function('PP:0F3')");
 }

@@ -7,7 +7,10 @@
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <set>
+#include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -95,22 +98,52 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
-/// A reason without the advice behind it, in a folder's own words: "rank0.json: there is no op".
-struct ShortReason {
-  std::string reason;
-  std::string advice;  ///< what to do; empty where it says nothing
-};
-
-ShortReason shorten(const Unread& file) {
+/// The clauses of a reason, in a folder's own words: "rank0.json: there is no op", "give it one".
+std::vector<std::string> list_clauses(const Unread& file) {
+  constexpr std::string_view kBetween = "; ";
   const std::string name = file_name(file.path);
-  if (is_timer_log(file.path)) return {name + " is a log of timers: give it by itself", ""};
+  if (is_timer_log(file.path)) return {name + " is a log of timers: give it by itself"};
   std::string reason = file.reason;
   if (const std::size_t at = reason.find(file.path); at != reason.npos)
     reason.replace(at, file.path.size(), name);
-  // Where a file is damaged, all of the reason is about its own content.
-  const std::size_t end = file.is_sound ? reason.find("; ") : reason.npos;
-  if (end == reason.npos) return {reason, ""};
-  return {reason.substr(0, end), reason.substr(end + 2)};
+  std::vector<std::string> clauses;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = reason.find(kBetween, begin)) != reason.npos;
+       begin = end + kBetween.size())
+    clauses.push_back(reason.substr(begin, end - begin));
+  clauses.push_back(reason.substr(begin));
+  return clauses;
+}
+
+/// The reasons of files, a line for each, and what to do, each said once.
+struct Reasons {
+  std::vector<std::string> lines = {};
+  std::vector<std::string> advices = {};
+};
+
+/// The first clause of a reason is about the file itself, and so are its names and, where the file
+/// is damaged, what no other file says.
+Reasons share_advice(const std::vector<const Unread*>& files) {
+  std::vector<std::vector<std::string>> clauses;
+  std::map<std::string, std::size_t> count;
+  for (const Unread* const file : files) {
+    const std::vector<std::string>& own = clauses.emplace_back(list_clauses(*file));
+    for (const std::string& clause : std::set(own.begin(), own.end())) ++count[clause];
+  }
+  Reasons reasons;
+  std::set<std::string> said;
+  for (std::size_t at = 0; at < files.size(); ++at) {
+    std::string line = clauses[at].front();
+    std::string advice;
+    for (const std::string& clause : std::span(clauses[at]).subspan(1))
+      if (clause.starts_with("its names: ") || (!files[at]->is_sound && count[clause] == 1))
+        line += "; " + clause;
+      else if (said.insert(clause).second)
+        advice += (advice.empty() ? "" : "; ") + clause;
+    reasons.lines.push_back(std::move(line));
+    if (!advice.empty()) reasons.advices.push_back(std::move(advice));
+  }
+  return reasons;
 }
 
 /// Describes a folder without traces: a line for each of the first files that look like traces,
@@ -120,21 +153,16 @@ ShortReason shorten(const Unread& file) {
                                 const std::string& advice) {
   constexpr std::size_t kMaxReasons = 8;
   std::vector<std::string> others;
-  std::vector<std::string> reasons;
-  std::vector<std::string> advices;
+  std::vector<const Unread*> explained;
   for (const Unread& file : unread) {
     const bool is_explained = is_timer_log(file.path) ||
                               (has_trace_ending(file.path) && (advice.empty() || !file.is_sound));
-    if (!is_explained || reasons.size() == kMaxReasons) {
+    if (is_explained && explained.size() < kMaxReasons)
+      explained.push_back(&file);
+    else
       others.push_back(file_name(file.path));
-      continue;
-    }
-    ShortReason next = shorten(file);
-    reasons.push_back(std::move(next.reason));
-    if (!next.advice.empty() &&
-        std::find(advices.begin(), advices.end(), next.advice) == advices.end())
-      advices.push_back(std::move(next.advice));
   }
+  const Reasons reasons = share_advice(explained);
   std::string text = fmt::format("{} holds no trace of a pipeline", folder);
   if (!advice.empty()) text += "; " + advice;
   if (unread.empty()) {
@@ -143,9 +171,9 @@ ShortReason shorten(const Unread& file) {
   }
   text += "; looked at " + counted(std::ssize(unread), "file");
   if (!others.empty())
-    text += (reasons.empty() ? ": " : ", besides those below: ") + name_some(others);
-  for (const std::string& reason : reasons) text += "\n  " + reason;
-  for (const std::string& each : advices) text += "\n" + each;
+    text += (explained.empty() ? ": " : ", besides those below: ") + name_some(others);
+  for (const std::string& line : reasons.lines) text += "\n  " + line;
+  for (const std::string& each : reasons.advices) text += "\n" + each;
   if (advice.empty()) text += "\nwhat is read: " + describe_formats();
   throw Error(text);
 }

@@ -281,8 +281,8 @@ std::optional<Misfit> find_misfit(const UnannotatedStep& step, const StepRange& 
     return Misfit{
         fmt::format("{} has {} but {} between its messages", name_range(range),
                     counted(step.forwards, "forward"), counted(step.backwards, "backward")),
-        ". If the step has another run of the pipeline, such as an evaluation, call "
-        "profiler.step() after each. In any case"};
+        "; if the step has another run of the pipeline, such as an evaluation, call "
+        "profiler.step() after each"};
   const bool at_end = place.rank.value() == 0 || place.rank.value() + 1 == place.ranks;
   const std::int32_t max_receives = step.forwards * (at_end ? 1 : 2);
   if (step.receives <= max_receives) return {};
@@ -290,7 +290,8 @@ std::optional<Misfit> find_misfit(const UnannotatedStep& step, const StepRange& 
       fmt::format("{} receives {} messages for {} forwards", name_range(range), step.receives,
                   step.forwards),
       ": the rank has several stages, or the step has another run of the pipeline without "
-      "backwards; nothing distinguishes them. Call profiler.step() after each run, and"};
+      "backwards, or ranks exchanged shapes, as before a first step; record a later step, and call "
+      "profiler.step() after each run"};
 }
 
 /// Leaves out steps such as the first of a training, in which ranks also exchange shapes, if more
@@ -299,7 +300,7 @@ void leave_out(const std::vector<Misfit>& misfits, std::size_t fitting, const st
                Remarks& remarks) {
   if (misfits.empty()) return;
   if (misfits.size() >= fitting)
-    throw Error(fmt::format("{}: no op is annotated, and {}{} annotate the ops: {}", file,
+    throw Error(fmt::format("{}: no op is annotated, and {}{}; annotate the ops: {}", file,
                             misfits.front().what, misfits.front().remedy, kNameOps));
   for (const Misfit& misfit : misfits)
     remarks.left_out.push_back(fmt::format(

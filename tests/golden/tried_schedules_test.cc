@@ -1,12 +1,15 @@
 // Predictions of a measured step with other schedules: analyze --try.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/support/command.h"
+#include "tests/support/rank_profile.h"
 #include "tests/support/temporary_folder.h"
 #include "traces/files/file.h"
 
@@ -111,6 +114,76 @@ TEST_F(TriedSchedules, ThatAreRefusedAreAProblem) {
         << row;
   EXPECT_EQ(run_command(analyze + " --try gpipe,chimera").status, 0);
   EXPECT_EQ(run_command(analyze + " --try all -m 9").status, 0);
+  // So are those that are named beside "all", by any of their names.
+  const CommandOutcome beside = run_with_messages(analyze + " --try all,Chimera -m 9");
+  EXPECT_EQ(beside.status, 1);
+  for (const char* text : {"  9  chimera cannot be built: half of the micro-batches go in each",
+                           "\nbubblescope: not tried: chimera (-m 9)\n",
+                           "note: not tried: chimera-halving, dualpipe: cannot be built: half"})
+    EXPECT_NE(beside.output.find(text), std::string::npos) << text << "\n" << beside.output;
+}
+
+/// Profiles of PyTorch of two ranks that run 1F1B with two micro-batches.
+void write_profiles(const std::string& folder) {
+  struct TimedOp {
+    const char* name;
+    int start;
+    int duration;
+  };
+  const std::vector<std::vector<TimedOp>> ranks = {
+      {{"0F0", 0, 10}, {"0F1", 10, 10}, {"0B0", 40, 20}, {"0B1", 70, 20}},
+      {{"1F0", 10, 10}, {"1B0", 20, 20}, {"1F1", 40, 10}, {"1B1", 50, 20}}};
+  std::filesystem::create_directory(folder);
+  for (int rank = 0; rank < 2; ++rank) {
+    RankProfile profile(rank);
+    profile.process(10 + rank).annotation("ProfilerStep#1", 1'000, 200);
+    for (const TimedOp& op : ranks[static_cast<std::size_t>(rank)]) {
+      const int start = 1'000 + op.start;
+      profile.annotation(std::string("PP:") + op.name, start, op.duration);
+      if (op.name[1] == 'B')
+        profile.gradient(start, op.duration);
+      else
+        profile.call("aten::mm", start, op.duration);
+    }
+    traces::write_file(folder + "/rank" + std::to_string(rank) + ".json", profile.text());
+  }
+}
+
+// PyTorch's stages are one pipeline, so that it refuses schedules of two directions.
+TEST_F(TriedSchedules, OfARecordingOfPytorchAreBestIfItCanRunThem) {
+  write_profiles(path("job"));
+  const std::string analyze = "analyze " + path("job");
+  Json report = read_report(analyze + " --try all --split-b 0.5");
+  std::set<std::string> refused;
+  for (const Json& row : report["tries"])
+    if (row.contains("refused_by_pytorch"))
+      refused.insert(row["schedule"]);
+    else
+      EXPECT_TRUE(refused.empty()) << row;  // those that it can run come first
+  for (const char* name : {"chimera", "gems"}) EXPECT_TRUE(refused.contains(name)) << name;
+  for (const char* name : {"gpipe", "zb-h1"}) EXPECT_FALSE(refused.contains(name)) << name;
+  EXPECT_TRUE(report["tries"][1]["best"]);
+  const std::string notes = report["try_notes"].dump();
+  EXPECT_NE(notes.find("PyTorch's pipeline runtime cannot run chimera"), std::string::npos)
+      << notes;
+  EXPECT_NE(notes.find(", so the best is another one: "), std::string::npos) << notes;
+
+  report = read_report(analyze + " --try chimera,gpipe");
+  EXPECT_TRUE(report["tries"][2]["best"]) << report["tries"];
+  report = read_report(analyze + " --try chimera");
+  EXPECT_TRUE(report["tries"][1]["best"]) << report["tries"];
+  EXPECT_NE(
+      report["try_notes"].dump().find(
+          "PyTorch's pipeline runtime cannot run chimera: chimera sends 1 of 2 micro-batches"),
+      std::string::npos)
+      << report["try_notes"];
+}
+
+// A simulated step was recorded by no runtime.
+TEST_F(TriedSchedules, OfASimulatedStepMayBeOfTwoDirections) {
+  record(std::string("1f1b") + kCosts);
+  const Json report = read_report("analyze " + path("run.json") + " --try chimera");
+  for (const Json& row : report["tries"]) EXPECT_FALSE(row.contains("refused_by_pytorch")) << row;
 }
 
 // A schedule may be refused in some shapes and have rows in others.

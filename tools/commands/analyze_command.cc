@@ -176,13 +176,12 @@ void write_files(const Analysis& analysis, const ExportOptions& exports,
 
 /// Replaces "all" in a list by the schedules that it stands for.
 TryOptions list_tries(const std::string& text, TryOptions tries) {
-  std::vector<std::string> names;
-  for (const std::string& name : list_schedules(text)) {
-    const std::vector<std::string> meant = is_all(name) ? list_all_tries() : std::vector{name};
-    names.insert(names.end(), meant.begin(), meant.end());
-    tries.of_all = tries.of_all || is_all(name);
-  }
-  tries.schedules = without_repeats(std::move(names));
+  ExpandedList expanded = expand_all(text, list_all_tries());
+  tries.of_all = {expanded.names.begin(), expanded.names.end()};
+  for (const std::string& asked : expanded.asked)
+    std::erase_if(tries.of_all,
+                  [&](const std::string& name) { return is_same_schedule(name, asked); });
+  tries.schedules = std::move(expanded.names);
   return tries;
 }
 

@@ -259,8 +259,10 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   if (options.schedules.empty()) return analysis;
   CostTable table = analysis.costs->fitted.table;
   table.file = "the fitted costs";
+  TryOptions wanted = options;
+  wanted.by_pytorch = analysis.shown.timeline.source == "kineto";
   TriedSchedules tried =
-      try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, options);
+      try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, wanted);
   const double predicted = tried.tries.rows.front().step.mean;
   tried.tries.first_step = static_cast<std::int64_t>(analysis.costs->fitted.first_step);
   tried.tries.measured_step = analysis.costs->measured_step;

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
@@ -23,6 +25,8 @@
 #include "tools/commands/try_notes.h"
 #include "tools/flags/field_names.h"
 #include "tools/inputs/schedule_request.h"
+#include "traces/schedules/pytorch_csv.h"
+#include "traces/text/wording.h"
 
 namespace bubblescope::tools {
 
@@ -227,6 +231,7 @@ std::vector<Wanted> list_wanted(const ValidSchedule& measured, const TryOptions&
 struct TriedJob {
   FittedWork work;
   const Tried& base;
+  bool by_pytorch = false;
 };
 
 /// A row, with its schedule where it can be run.
@@ -243,6 +248,8 @@ TriedRow try_one(const Wanted& wanted, const TriedJob& job, TryNotes& notes) try
   Tried one = predict_try(std::move(schedule), work);
   traces::TryRow row = make_row(wanted.name, one, job.base);
   if (wanted.chunks) row.chunks = *wanted.chunks;
+  if (job.by_pytorch)
+    row.refused_by_pytorch = traces::why_not_pytorch_csv(*one.prediction.schedule);
   notes.add(work, one.prediction, row);
   return {std::move(row), std::move(one.prediction.schedule)};
 } catch (const Error& refused) {
@@ -266,11 +273,12 @@ std::string shape_of(const traces::TryRow& row) {
          (row.chunks ? fmt::format(" --vpp {}", *row.chunks) : "");
 }
 
-/// The refused tries by reason, which does not begin with the name of a schedule.
-std::map<std::string, std::vector<RefusedTry>> group_refused(const std::vector<TriedRow>& rows) {
+/// The refused tries of "all" by reason, which does not begin with the name of a schedule.
+std::map<std::string, std::vector<RefusedTry>> group_refused(const std::vector<TriedRow>& rows,
+                                                             const std::set<std::string>& of_all) {
   std::map<std::string, std::vector<RefusedTry>> refused;
   for (const auto& [row, schedule] : rows) {
-    if (schedule) continue;
+    if (schedule || !of_all.contains(row.schedule)) continue;
     const bool is_named = row.problem.starts_with(row.schedule + " ");
     std::vector<RefusedTry>& tries =
         refused[is_named ? row.problem.substr(row.schedule.size() + 1) : row.problem];
@@ -280,12 +288,22 @@ std::map<std::string, std::vector<RefusedTry>> group_refused(const std::vector<T
   return refused;
 }
 
-/// Moves the refused rows into notes, one for each reason, and the best to the front. Notes name
-/// the shapes where a schedule is refused in some of them only.
-void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
+/// Whether a row is better than another: it can be run, PyTorch does not refuse it, it is faster.
+bool is_better(const TriedRow& left, const TriedRow& right) {
+  const auto rank = [](const TriedRow& tried) {
+    return std::tuple(!tried.schedule, !tried.row.refused_by_pytorch.empty(),
+                      tried.row.change.mean);
+  };
+  return rank(left) < rank(right);
+}
+
+/// Moves the refused rows of "all" into notes, one for each reason, and the best to the front.
+/// Notes name the shapes where a schedule is refused in some of them only.
+void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows,
+              const std::set<std::string>& of_all) {
   std::map<std::string, std::size_t> asked;  // shapes of each schedule
   for (const TriedRow& tried : rows) ++asked[tried.row.schedule];
-  for (const auto& [problem, of_reason] : group_refused(rows)) {
+  for (const auto& [problem, of_reason] : group_refused(rows, of_all)) {
     std::vector<std::string> names;
     for (const auto& [name, shapes] : of_reason)
       names.push_back(shapes.size() == asked[name]
@@ -293,10 +311,29 @@ void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows) {
                           : fmt::format("{} ({})", name, fmt::join(shapes, ", ")));
     tries.notes.push_back(fmt::format("not tried: {}: {}", fmt::join(names, ", "), problem));
   }
-  std::erase_if(rows, [](const TriedRow& tried) { return !tried.schedule; });
-  std::stable_sort(rows.begin(), rows.end(), [](const TriedRow& left, const TriedRow& right) {
-    return left.row.change.mean < right.row.change.mean;
+  std::erase_if(rows, [&](const TriedRow& tried) {
+    return !tried.schedule && of_all.contains(tried.row.schedule);
   });
+  std::stable_sort(rows.begin(), rows.end(), is_better);
+}
+
+/// Names the schedules that PyTorch refuses; empty where it refuses none.
+std::string describe_refused_by_pytorch(const std::vector<TriedRow>& rows) {
+  std::vector<std::string> names;
+  std::string reason;
+  for (const auto& [row, schedule] : rows) {
+    if (row.refused_by_pytorch.empty()) continue;
+    if (std::find(names.begin(), names.end(), row.schedule) != names.end()) continue;
+    names.push_back(row.schedule);
+    // Advice on other formats follows a semicolon.
+    if (reason.empty()) reason = row.refused_by_pytorch.substr(0, row.refused_by_pytorch.find(';'));
+  }
+  if (names.empty()) return {};
+  const bool has_other = std::any_of(rows.begin(), rows.end(), [](const TriedRow& tried) {
+    return tried.schedule && tried.row.refused_by_pytorch.empty();
+  });
+  return fmt::format("PyTorch's pipeline runtime cannot run {}{}: {}", traces::list_words(names),
+                     has_other ? ", so the best is another one" : "", reason);
 }
 
 }  // namespace
@@ -318,26 +355,26 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
   TriedSchedules tried;
   tried.tries.rows.push_back(make_row(measured->name, base, base));
   std::vector<TriedRow> rows;
-  TryNotes notes(options.of_all);
+  TryNotes notes(!options.of_all.empty());
   for (const Wanted& wanted : list_wanted(measured, options))
-    rows.push_back(try_one(wanted, {work, base}, notes));
+    rows.push_back(try_one(wanted, {work, base, options.by_pytorch}, notes));
   tried.tries.notes = std::move(notes).list();
   if (std::any_of(rows.begin(), rows.end(), [](const TriedRow& one) { return one.schedule; }))
     tried.tries.notes.push_back(describe_layer_split(work));
-  if (options.of_all) sort_all(tried.tries, rows);
-  double shortest = 0;
-  for (TriedRow& one : rows) {
-    const traces::TryRow& row = tried.tries.rows.emplace_back(std::move(one.row));
-    if (!one.schedule || (tried.best && row.change.mean >= shortest)) continue;
-    shortest = row.change.mean;
-    tried.best = std::move(*one.schedule);
-    tried.tries.best = tried.tries.rows.size() - 1;
+  if (std::string refused = describe_refused_by_pytorch(rows); !refused.empty())
+    tried.tries.notes.push_back(std::move(refused));
+  if (!options.of_all.empty()) sort_all(tried.tries, rows, options.of_all);
+  const auto best = std::min_element(rows.begin(), rows.end(), is_better);
+  if (best != rows.end() && best->schedule) {
+    tried.best = *best->schedule;
+    tried.tries.best = tried.tries.rows.size() + static_cast<std::size_t>(best - rows.begin());
   }
+  for (TriedRow& one : rows) tried.tries.rows.push_back(std::move(one.row));
   return tried;
 }
 
 std::vector<std::string> list_refused(const traces::Tries& tries, const TryOptions& options) {
-  if (options.of_all && !tries.best) return options.schedules;
+  if (!options.of_all.empty() && !tries.best) return options.schedules;
   std::vector<std::string> refused;
   for (const traces::TryRow& row : tries.rows)
     if (!row.problem.empty())

@@ -44,11 +44,11 @@ std::vector<std::string> list_schedules(const std::string& list) {
 
 bool is_all(const std::string& name) { return normalize_name(name) == "all"; }
 
-ExpandedList expand_all(const std::string& list) {
+ExpandedList expand_all(const std::string& list, const std::vector<std::string>& all) {
   ExpandedList expanded;
   for (std::string& word : list_schedules(list)) {
     if (is_all(word)) {
-      for (std::string& name : list_trained_schedules()) expanded.names.push_back(std::move(name));
+      expanded.names.insert(expanded.names.end(), all.begin(), all.end());
       continue;
     }
     expanded.names.push_back(word);

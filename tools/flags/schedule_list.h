@@ -15,13 +15,14 @@ bool is_all(const std::string& name);
 /// Every schedule that trains, which "all" stands for.
 std::vector<std::string> list_trained_schedules();
 
-/// A list in which "all" is replaced by every schedule that trains.
+/// A list in which "all" is replaced by the schedules that it stands for.
 struct ExpandedList {
   std::vector<std::string> names;  ///< each once
   std::vector<std::string> asked;  ///< those that are named, not meant by "all" alone
 };
 
-ExpandedList expand_all(const std::string& list);
+ExpandedList expand_all(const std::string& list,
+                        const std::vector<std::string>& all = list_trained_schedules());
 
 /// Leaves out paths that stand earlier in the list, and schedules that it names already, also by
 /// another of their names: "1f1b,1F1B,pipedream-flush" is one schedule.

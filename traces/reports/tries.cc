@@ -54,6 +54,7 @@ void write_row(JsonWriter& json, const Tries& tries, const TryRow& row, const ch
   json.member("p95_ns", std::llround(row.step.p95));
   write_interval(json, row.change);
   json.member("peak_units", row.peak_units).key("memory_ratio").fixed(row.memory_ratio, 6);
+  if (!row.refused_by_pytorch.empty()) json.member("refused_by_pytorch", row.refused_by_pytorch);
   if (mark != nullptr) json.member(mark, true);
   if (&row == &tries.rows.front()) json.member("measured_ns", std::llround(tries.measured_step));
   json.end_object();

@@ -45,6 +45,8 @@ struct TryRow {
   double peak_units = 0;  ///< micro-batches held on the fullest rank
   double memory_ratio = 1;   ///< the same relative to the measured schedule
   std::string problem = {};  ///< why it cannot be run; empty: it can
+  /// Why PyTorch, which recorded the steps, cannot run it; empty: it can, or another program did.
+  std::string refused_by_pytorch = {};
 };
 
 /// The first row is the measured schedule.

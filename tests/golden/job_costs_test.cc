@@ -53,6 +53,23 @@ TEST_F(JobCosts, OfASimulatedStepPredictOtherSchedules) {
         << schedule;
 }
 
+// The first and the last stage take longer in forwards alone, as an embedding and a head do.
+TEST_F(JobCosts, SayWhatIsAnEstimate) {
+  traces::write_file(path("ends.json"), R"({"format": "bubblescope-costs/1", "stages": [
+    {"forward": 15, "backward": 20}, {"forward": 10, "backward": 20},
+    {"forward": 10, "backward": 20}, {"forward": 15, "backward": 20}]})");
+  record("1f1b --pp 4 -m 8 --costs " + path("ends.json"));
+  const std::string estimate =
+      "the first and the last count as having an embedding or a head: an estimate from their times";
+  const std::string fitted = " --costs-out " + path("costs.json");
+  const std::string output = run_with_messages("analyze " + path("run.json") + fitted).output;
+  EXPECT_NE(output.find(estimate), std::string::npos) << output;
+  EXPECT_EQ(Json::parse(traces::read_file(path("costs.json")))["ends"], "extra-work");
+  record("1f1b --pp 4 -m 8 --f 10 --b 20");
+  const std::string equal = run_with_messages("analyze " + path("run.json") + fitted).output;
+  EXPECT_EQ(equal.find("an estimate from their times"), std::string::npos) << equal;
+}
+
 // All ranks stand still for 4 % of the step, which no op or message takes.
 TEST_F(JobCosts, SayWhatTheyMakeOfAStepThatTheyMiss) {
   record(std::string("1f1b") + kCosts);

@@ -237,12 +237,17 @@ std::optional<JobCosts> fit_costs_of(const traces::AssembledSteps& read,
         fmt::format("{} begin{} late: with other schedules as well, by as much in the mean",
                     traces::phrase_cause(*late).place, begins_alone ? "s" : ""));
   }
-  if (options.fits_costs)
-    if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
-      costs.notes.push_back(
-          "the step does more than forwards and backwards, and so does another "
-          "schedule with these costs only if 'simulate' is given " +
-          flags);
+  if (!options.fits_costs) return costs;
+  if (std::string flags = list_flags_of(read.steps.front()); !flags.empty())
+    costs.notes.push_back(
+        "the step does more than forwards and backwards, and so does another "
+        "schedule with these costs only if 'simulate' is given " +
+        flags);
+  if (const Ends ends = costs.fitted.table.ends; ends != Ends::kMoreLayers)
+    costs.notes.push_back(
+        fmt::format("with another number of stages the first and the last count as having {}: an "
+                    "estimate from their times, which \"ends\" in the file can replace",
+                    summary_of(kStageEnds, ends)));
   return costs;
 }
 

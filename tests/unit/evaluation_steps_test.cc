@@ -109,6 +109,22 @@ TEST(EvaluationSteps, AreWholeSteps) {
   EXPECT_EQ(steps.size(), 3u);
 }
 
+// Where no step trains, they are what the recording is about.
+TEST(EvaluationSteps, KeepTheirForwardsWhereNothingTrains) {
+  const StepOps evaluated = step_of({"F0 F1 b0 b1", "F0 b0 F1 b1"});
+  Steps steps{{{0, 1}, evaluated}, {{0, 2}, evaluated}};
+  EXPECT_TRUE(traces::remove_evaluations(steps).steps.empty());
+  EXPECT_TRUE(traces::remove_empty_backwards(steps));
+  for (const auto& [_, step] : steps) {
+    EXPECT_EQ(step.computes.size(), 4u);
+    for (const traces::ObservedOp& op : step.computes) EXPECT_EQ(op.op.kind, OpKind::kForward);
+  }
+  EXPECT_FALSE(traces::remove_empty_backwards(steps));  // no backward is left
+  // A step that has only backwards was cut off, and says nothing of the others.
+  steps = {{{0, 1}, evaluated}, {{0, 2}, step_of({"b0 b1", "b0 b1"})}};
+  EXPECT_FALSE(traces::remove_empty_backwards(steps));
+}
+
 traces::ObservedOp message_of(OpKind kind, Nanos start, Nanos end) {
   traces::ObservedOp message;
   message.op.kind = kind;
@@ -181,6 +197,31 @@ TEST(EvaluationSteps, AreNamedFirst) {
   EXPECT_TRUE(read.evaluated_within);
   EXPECT_TRUE(mentions(read.remarks.left_out, "left out: the evaluation in steps 0, 1, forwards"));
   EXPECT_TRUE(read.remarks.faults.empty());
+}
+
+// PyTorch's schedules annotate the backwards of eval(), which do nothing.
+TEST(EvaluationSteps, AreReportedWhereNothingTrains) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1}) {
+    RankProfile profile(rank);
+    profile.process(10 + rank).annotation("ProfilerStep#1", 1'000, 2'000);
+    for (const int microbatch : {0, 1}) {
+      const std::string op = std::to_string(rank) + "F" + std::to_string(microbatch);
+      const int start = 1'000 + 400 * (rank + microbatch);
+      profile.annotation("PP:" + op, start, 400).call("aten::mm", start, 400);
+      profile.annotation("PP:" + std::to_string(rank) + "B" + std::to_string(microbatch),
+                         2'200 + microbatch, 1);
+    }
+    if (rank == 0)
+      trace = profile.read();
+    else
+      traces::append(trace, profile.read());
+  }
+  const traces::AssembledSteps read = traces::assemble_steps(std::move(trace));
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_TRUE(read.steps[0].schedule->forward_only);
+  EXPECT_EQ(compute_makespan(read.steps[0].timeline), 1'200'000);
+  EXPECT_TRUE(mentions(read.remarks.doubts, "no backward computes anything, as in an evaluation"));
 }
 
 }  // namespace

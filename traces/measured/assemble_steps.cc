@@ -126,6 +126,9 @@ PlacedOps place_ops(ObservedTrace trace) {
       without_evaluations(std::move(trace.activities), evaluations.within, numbers.of_recorder);
   for (std::string& sentence : describe_evaluations(evaluations))
     trace.remarks.left_out.push_back(std::move(sentence));
+  if (!trace.source.has_true_zeros && remove_empty_backwards(steps))
+    trace.remarks.doubts.emplace_back(
+        "no backward computes anything, as in an evaluation: this report is on the forwards alone");
   number_accumulated_runs(steps);
   PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
   placed.has_open_chunks = ranked.has_open_chunks;

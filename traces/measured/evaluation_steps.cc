@@ -284,6 +284,23 @@ Evaluations remove_evaluations(std::map<StepKey, StepOps>& steps) {
   return removed;
 }
 
+bool remove_empty_backwards(std::map<StepKey, StepOps>& steps) {
+  bool any = false;
+  for (const auto& [_, step] : steps) {
+    if (measure_backwards(step) >= kEmpty) return false;
+    if (std::none_of(step.computes.begin(), step.computes.end(), is_forward)) return false;
+    any = any || std::any_of(step.computes.begin(), step.computes.end(), is_backward);
+  }
+  if (!any) return false;
+  for (auto& [_, step] : steps) {
+    std::erase_if(step.computes, [](const ObservedOp& observed) { return !is_forward(observed); });
+    std::erase_if(step.messages, [](const ObservedOp& observed) {
+      return observed.op.kind == OpKind::kSendBackward || observed.op.kind == OpKind::kRecvBackward;
+    });
+  }
+  return true;
+}
+
 std::vector<ObservedActivity> without_evaluations(
     std::vector<ObservedActivity> activities, const TrainingSpans& within,
     const std::vector<std::int32_t>& rank_of_recorder) {

@@ -34,6 +34,10 @@ struct Evaluations {
 /// another step has without any evaluation.
 Evaluations remove_evaluations(std::map<StepKey, StepOps>& steps);
 
+/// Leaves all backwards out, and their messages, if none of any step computes: all steps are
+/// evaluations, of which the forwards remain. Returns whether they are.
+bool remove_empty_backwards(std::map<StepKey, StepOps>& steps);
+
 /// Returns the activities that do not belong to evaluations within steps. The marks of such steps,
 /// which are too long, are left out. `rank_of_recorder` is that of the activities.
 std::vector<ObservedActivity> without_evaluations(

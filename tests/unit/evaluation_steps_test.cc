@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -197,6 +198,47 @@ TEST(EvaluationSteps, AreNamedFirst) {
   EXPECT_TRUE(read.evaluated_within);
   EXPECT_TRUE(mentions(read.remarks.left_out, "left out: the evaluation in steps 0, 1, forwards"));
   EXPECT_TRUE(read.remarks.faults.empty());
+}
+
+/// Two runs of a pipeline, which nothing marks as steps; the optimizer runs behind `optimized`.
+traces::ObservedTrace run_twice(const std::vector<int>& optimized, bool are_marked = false) {
+  traces::ObservedTrace trace;
+  for (const int rank : {0, 1}) {
+    RankProfile profile(rank);
+    profile.process(10 + rank);
+    if (are_marked) profile.annotation("ProfilerStep#1", 500, 3'000);
+    for (const int run : {0, 1}) {
+      const int start = 1'000 * (1 + run);
+      const std::string stage = std::to_string(rank);
+      profile.annotation("PP:" + stage + "F0", start + 100 * rank, 100)
+          .call("aten::mm", start + 100 * rank, 100)
+          .annotation("PP:" + stage + "B0", start + 400 - 200 * rank, 200)
+          .gradient(start + 400 - 200 * rank, 200);
+      if (std::find(optimized.begin(), optimized.end(), run) != optimized.end())
+        profile.annotation("Optimizer.step#SGD.step", start + 700, 20);
+    }
+    if (rank == 0)
+      trace = profile.read();
+    else
+      traces::append(trace, profile.read());
+  }
+  return trace;
+}
+
+// Gradients are accumulated over two runs, which only the optimizer shows.
+TEST(StepsWithoutMarks, AreLongerThanRunsWithoutAnOptimizer) {
+  const std::string doubt = "the optimizer did not run behind 1 of 2 runs: a step of the training";
+  EXPECT_TRUE(mentions(traces::assemble_steps(run_twice({1})).remarks.doubts, doubt));
+  EXPECT_TRUE(mentions(traces::assemble_steps(run_twice({1})).remarks.notes,
+                       "no step is marked (ProfilerStep#N): every run of the pipeline counts"));
+  // A recording may end before the optimizer runs, and need not hold any.
+  for (const std::vector<int>& optimized : std::vector<std::vector<int>>{{0, 1}, {0}, {}})
+    EXPECT_FALSE(mentions(traces::assemble_steps(run_twice(optimized)).remarks.doubts,
+                          "the optimizer did not run"));
+  const traces::AssembledSteps marked = traces::assemble_steps(run_twice({1}, true));
+  EXPECT_EQ(marked.steps.size(), 1u);
+  EXPECT_FALSE(mentions(marked.remarks.doubts, "the optimizer did not run"));
+  EXPECT_FALSE(mentions(marked.remarks.notes, "no step is marked"));
 }
 
 // PyTorch's schedules annotate the backwards of eval(), which do nothing.

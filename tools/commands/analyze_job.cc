@@ -28,6 +28,7 @@
 #include "traces/measured/growing_steps.h"
 #include "traces/measured/incomplete_steps.h"
 #include "traces/measured/missing_ranks.h"
+#include "traces/measured/runs_of_step.h"
 #include "traces/measured/trust.h"
 #include "traces/measured/warmup_steps.h"
 #include "traces/reports/between_steps.h"
@@ -46,11 +47,14 @@ bool takes_time(const traces::MeasuredStep& step) {
 
 std::vector<traces::MeasuredStep> name_steps(std::vector<traces::MeasuredStep> steps) {
   if (!steps.front().missing_ranks.empty()) return steps;
-  const std::optional<std::string> name = recognize_schedule(steps.front().schedule);
+  const ValidSchedule& first = steps.front().schedule;
+  std::optional<std::string> name = recognize_schedule(first);
+  if (const auto runs = traces::count_runs_of_step(steps.front()); runs && !name)
+    if (const std::optional<std::string> of_run = recognize_runs(first, *runs))
+      name = fmt::format("{} x {}", *of_run, *runs);
   for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
-    if (unnamed && name && step.schedule->order == steps.front().schedule->order)
-      step.schedule.rename(*name);
+    if (unnamed && name && step.schedule->order == first->order) step.schedule.rename(*name);
   }
   return steps;
 }

@@ -1,7 +1,11 @@
 // Builds every schedule in the measured shape and compares.
 #include "tools/inputs/recognize_schedule.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "sim/model/schedule_refusal.h"
 
@@ -57,6 +61,26 @@ std::optional<std::string> recognize_schedule(const Schedule& schedule) {
   std::optional<std::string> known = recognize_among(schedule, false);
   if (known || schedule.op_count() > kMaxOpsToSearch) return known;
   return recognize_among(schedule, true);
+}
+
+std::optional<std::string> recognize_runs(const Schedule& schedule, std::int32_t runs) {
+  const std::int32_t count = schedule.shape.microbatches / runs;
+  if (count * runs != schedule.shape.microbatches || !schedule.after.empty()) return {};
+  Schedule one = schedule;
+  one.shape.microbatches = count;
+  for (RankOrder& order : one.order) {
+    std::vector<RankOrder> orders(static_cast<std::size_t>(runs));
+    for (Op op : order) {
+      const std::int32_t run = op.microbatch / count;
+      if (run >= runs) return {};
+      op.microbatch -= run * count;
+      orders[static_cast<std::size_t>(run)].push_back(op);
+    }
+    if (std::adjacent_find(orders.begin(), orders.end(), std::not_equal_to<>()) != orders.end())
+      return {};
+    order = orders.front();
+  }
+  return recognize_schedule(one);
 }
 
 }  // namespace bubblescope::tools

@@ -1,6 +1,7 @@
 // Recognizes the schedule of a measured order, because traces do not name it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,5 +14,8 @@ namespace bubblescope::tools {
 /// schedule made for this shape: "gpipe", not "bfs". Schedules that search for an order come last,
 /// with the order that they find for the usual costs, and only for small shapes.
 std::optional<std::string> recognize_schedule(const Schedule& schedule);
+
+/// The same for a step of so many runs, if each runs its part of the micro-batches in one order.
+std::optional<std::string> recognize_runs(const Schedule& schedule, std::int32_t runs);
 
 }  // namespace bubblescope::tools

@@ -129,6 +129,8 @@ PlacedOps place_ops(ObservedTrace trace) {
   if (!trace.source.has_true_zeros && remove_empty_backwards(steps))
     trace.remarks.doubts.emplace_back(
         "no backward computes anything, as in an evaluation: this report is on the forwards alone");
+  add_sentence(trace.remarks.doubts,
+               describe_runs_without_optimizer(steps, trace.activities, numbers.of_recorder));
   number_accumulated_runs(steps);
   PlacedOps placed{std::move(trace), numbers, ranked.has_assigned, std::move(steps)};
   placed.has_open_chunks = ranked.has_open_chunks;

@@ -46,6 +46,13 @@ std::optional<std::string> describe_unknown_messages(const ChromeEvents& events)
       posted);
 }
 
+/// Whether the pipeline runs several times: its first op does.
+bool runs_again(const std::vector<ObservedOp>& ops) {
+  return std::count_if(ops.begin(), ops.end(), [&](const ObservedOp& observed) {
+           return observed.op == ops.front().op && observed.chunk == ops.front().chunk;
+         }) > 1;
+}
+
 /// Says what is wrong with the recording, and what is not in the trace.
 Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile) {
   Remarks remarks = found.remarks;
@@ -63,6 +70,9 @@ Remarks describe_recording(const ProfileOps& found, const ProfiledRank& profile)
   if (found.outside_marks > 0)
     remarks.notes.push_back(fmt::format("{}: {} left out, which lie in no ProfilerStep",
                                         profile.file, counted(found.outside_marks, "op")));
+  if (profile.marks.marks().empty() && found.ranges.are_annotated && runs_again(found.ops))
+    remarks.notes.emplace_back(
+        "no step is marked (ProfilerStep#N): every run of the pipeline counts as one");
   return remarks;
 }
 

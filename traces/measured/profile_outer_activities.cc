@@ -64,7 +64,7 @@ class ActivityFinder {
     has_device_optimizer_ = has_device_optimizer_ || optimizes;
     const std::string_view name = event.activity == Activity::kCollective
                                       ? name_of(event.collective)
-                                      : (optimizes ? "optimizer" : "other kernels");
+                                      : (optimizes ? kOptimizer : "other kernels");
     add(name, event, launch->second);
   }
 
@@ -98,7 +98,7 @@ class ActivityFinder {
     for (const ProfiledEvent& event : events_.profiled)
       if (event.activity == Activity::kOptimizer ||
           (event.activity == Activity::kNamedUpdate && !contains_op(event)))
-        add("optimizer", event, event.start);
+        add(kOptimizer, event, event.start);
   }
 
   /// A name may speak of a part of what its range holds: "forward, backward, optimizer".

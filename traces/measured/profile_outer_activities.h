@@ -13,6 +13,9 @@
 
 namespace bubblescope::traces {
 
+/// The name of what updates weights.
+inline constexpr const char* kOptimizer = "optimizer";
+
 /// The whole steps, and the activities of one rank before the first and after the last of its ops:
 /// its collectives by name, the optimizer and other kernels, on the device where the profile has
 /// it. Where the device shows no optimizer, the host's range counts as one; a data loader has no

@@ -81,7 +81,7 @@ def judge(program, base, files, tolerance=0.005):
     with tempfile.TemporaryDirectory() as folder:
         for at, file in enumerate(files):
             with open(f"{folder}/rank{at}.json", "w", encoding="utf-8") as out:
-                json.dump(file, out)
+                out.write(json.dumps(file))  # dump() encodes in Python, which takes ten times as long
         outcome = read(program, folder)
     if outcome.returncode == 2:
         return "refused", outcome.stderr.strip()

@@ -40,11 +40,19 @@ CommandOutcome call_command(int (*command)(const tools::Arguments& arguments),
                             const tools::Arguments& arguments) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
+  const auto take_output = [] {
+    std::fflush(stdout);
+    testing::internal::GetCapturedStderr();
+    return testing::internal::GetCapturedStdout();
+  };
   CommandOutcome outcome;
-  outcome.status = command(arguments);
-  std::fflush(stdout);
-  testing::internal::GetCapturedStderr();
-  outcome.output = testing::internal::GetCapturedStdout();
+  try {
+    outcome.status = command(arguments);
+  } catch (...) {
+    take_output();
+    throw;
+  }
+  outcome.output = take_output();
   return outcome;
 }
 

@@ -1,11 +1,9 @@
 // Writes exports of Nsight Systems.
 #include "tests/support/nsys_writer.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -256,40 +254,6 @@ class Writer {
   NsysEvents events_;
 };
 
-constexpr const char* kTables2021 =
-    "CREATE TABLE StringIds(id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
-    "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, "
-    "globalTid INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, eventClass INTEGER, "
-    "globalTid INTEGER, correlationId INTEGER, nameId INTEGER, returnValue INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, "
-    "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName "
-    "INTEGER);";
-
-constexpr const char* kMore2023 =
-    "ALTER TABLE NVTX_EVENTS ADD COLUMN textId INTEGER;"
-    "ALTER TABLE NVTX_EVENTS ADD COLUMN rangeId INTEGER;"
-    "ALTER TABLE NVTX_EVENTS ADD COLUMN category INTEGER;"
-    "ALTER TABLE NVTX_EVENTS ADD COLUMN domainId INTEGER;"
-    "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN graphNodeId INTEGER;";
-
-/// Numbers the texts of a database.
-class Strings {
- public:
-  std::size_t operator()(const std::string& text) {
-    return numbers_.emplace(text, numbers_.size() + 1).first->second;
-  }
-  std::string rows() const {
-    std::string sql;
-    for (const auto& [text, number] : numbers_)
-      sql += fmt::format("INSERT INTO StringIds VALUES({},'{}');", number, text);
-    return sql;
-  }
-
- private:
-  std::map<std::string, std::size_t> numbers_;
-};
-
 }  // namespace
 
 NsysEvents record_nsys(const RecordedStep& step, const NsysJob& job) {
@@ -306,50 +270,6 @@ NsysEvents of_rank(const NsysEvents& events, std::int32_t rank) {
   std::erase_if(kept.calls, [&](const auto& call) { return elsewhere(call.thread); });
   std::erase_if(kept.kernels, [&](const auto& kernel) { return elsewhere(kernel.process); });
   return kept;
-}
-
-std::string write_nsys_sql(const NsysEvents& events, NsysSchema schema, std::int64_t epoch) {
-  const bool has_ids = schema != NsysSchema::k2021;
-  std::string sql = std::string("BEGIN;") + kTables2021;
-  if (has_ids) sql += kMore2023;
-  Strings strings;
-  for (const NsysEvents::Range& range : events.ranges)
-    sql += fmt::format(
-        "INSERT INTO NVTX_EVENTS(start,end,eventType,{},globalTid) VALUES({},{},59,{},{});",
-        has_ids ? "textId" : "text", range.start, range.end,
-        has_ids ? std::to_string(strings(range.name)) : "'" + range.name + "'", range.thread);
-  for (const NsysEvents::Call& call : events.calls)
-    sql += fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES({},{},0,{},{},{},0);",
-                       call.start, call.start + kMicro, call.thread, call.correlation,
-                       strings("cudaLaunchKernel_v7000"));
-  for (const NsysEvents::Kernel& kernel : events.kernels)
-    sql += fmt::format(
-        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,streamId,correlationId,"
-        "globalPid,demangledName,shortName) VALUES({},{},0,{},{},{},{},{});",
-        kernel.start, kernel.end, kernel.stream, kernel.correlation, kernel.process,
-        strings(kernel.name), strings(kernel.name));
-  if (schema == NsysSchema::k2025)
-    sql += fmt::format(
-        "CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER, utcTime TEXT, localTime "
-        "TEXT);INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES({},'','');",
-        epoch);
-  return sql + strings.rows() + "COMMIT;";
-}
-
-bool write_database(const std::string& path, const std::string& sql) {
-  std::filesystem::remove(path);
-  void* const library = dlopen("libsqlite3.so.0", RTLD_NOW);
-  if (library == nullptr) return false;
-  const auto open = reinterpret_cast<int (*)(const char*, void**)>(dlsym(library, "sqlite3_open"));
-  const auto run = reinterpret_cast<int (*)(void*, const char*, void*, void*, char**)>(
-      dlsym(library, "sqlite3_exec"));
-  const auto close = reinterpret_cast<int (*)(void*)>(dlsym(library, "sqlite3_close"));
-  void* database = nullptr;
-  const bool made =
-      open(path.c_str(), &database) == 0 &&
-      run(database, ("PRAGMA synchronous=OFF;" + sql).c_str(), nullptr, nullptr, nullptr) == 0;
-  close(database);
-  return made;
 }
 
 }  // namespace bubblescope::tests

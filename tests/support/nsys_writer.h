@@ -78,10 +78,12 @@ NsysEvents record_nsys(const RecordedStep& step, const NsysJob& job);
 /// Keeps only the events of one rank.
 NsysEvents of_rank(const NsysEvents& events, std::int32_t rank);
 
-/// The tables, as statements in SQL. `epoch` is the start of the session, where the schema has it.
-std::string write_nsys_sql(const NsysEvents& events, NsysSchema schema, std::int64_t epoch = 0);
+/// Writes the tables by libsqlite3; false where there is none. `epoch` is the start of the session,
+/// where the schema has it.
+bool write_nsys(const std::string& path, const NsysEvents& events, NsysSchema schema,
+                std::int64_t epoch = 0);
 
-/// Writes a database by libsqlite3; false where there is none.
+/// Writes a database of these statements, likewise.
 bool write_database(const std::string& path, const std::string& sql);
 
 }  // namespace bubblescope::tests

@@ -22,7 +22,7 @@ class NsysFrameworks : public TemporaryFolder {
  protected:
   std::string write(const std::string& name, const NsysEvents& events,
                     NsysSchema schema = NsysSchema::k2023, std::int64_t epoch = 0) {
-    if (!write_database(path(name), write_nsys_sql(events, schema, epoch))) return {};
+    if (!write_nsys(path(name), events, schema, epoch)) return {};
     return path(name);
   }
 };

@@ -44,7 +44,7 @@ class NsysJobs : public TemporaryFolder {
   }
 
   std::string write(const std::string& name, const NsysEvents& events) {
-    write_database(path(name), write_nsys_sql(events, NsysSchema::k2025));
+    write_nsys(path(name), events, NsysSchema::k2025);
     return path(name);
   }
 

@@ -24,7 +24,7 @@ RecordedStep record(std::int32_t microbatches = 8) {
 class NsysMessages : public TemporaryFolder {
  protected:
   bool write(const std::string& name, const NsysEvents& events) {
-    return write_database(path(name), write_nsys_sql(events, NsysSchema::k2025));
+    return write_nsys(path(name), events, NsysSchema::k2025);
   }
 
   traces::AssembledSteps assemble(const std::vector<std::string>& names) {

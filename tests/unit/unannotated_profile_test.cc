@@ -146,6 +146,17 @@ TEST(UnannotatedProfile, AnnotationsOfForwardsAloneAreNoOps) {
       }));
 }
 
+// With and without marks, what a model calls its parts says nothing of the pipeline's ops.
+TEST(UnannotatedProfile, OwnNamesNeitherMarkStepsNorHideOps) {
+  for (const char* name : {"forward", "stage_forward", "compute_loss"}) {
+    traces::ObservedTrace trace = unmarked_rank(0).annotation(name, 20, 50).read();
+    traces::append(trace, unmarked_rank(1).annotation(name, 120, 50).read());
+    const traces::AssembledSteps read = traces::assemble_steps(trace);
+    ASSERT_EQ(read.steps.size(), 2u) << name;
+    for (const traces::MeasuredStep& step : read.steps) EXPECT_EQ(step.schedule->op_count(), 4);
+  }
+}
+
 // Before its first step PyTorch's runtime sends the shapes of activations, once.
 TEST(UnannotatedProfile, AFirstStepWithOtherMessagesIsLeftOut) {
   RankProfile rank = first_rank();

@@ -250,16 +250,17 @@ struct StepRange {
   std::optional<std::int64_t> number = {};
 };
 
-/// Where annotations name steps or ops, rules that read them are better than what follows from the
-/// order of ops.
+/// Where annotations count steps or micro-batches, rules that read them are better than what
+/// follows from the order of ops. Those of ops without a number could not be read without marks.
 std::vector<StepRange> list_ranges(const ProfiledRank& profile,
                                    const std::vector<const ProfiledEvent*>& events) {
   std::vector<StepRange> ranges;
   for (const ProfiledEvent& mark : profile.marks.marks())
     ranges.push_back({{mark.start, mark.end}, mark.number});
   const SeenNames& names = profile.events.names;
-  if (ranges.empty() && !events.empty() && names.suggest_op_rules().empty() &&
-      names.suggest_step_rule().empty())
+  const bool count_microbatches =
+      names.suggest_op_rules().find("\"microbatch\"") != std::string::npos;
+  if (ranges.empty() && !events.empty() && !count_microbatches && names.suggest_step_rule().empty())
     ranges.push_back({{events.front()->start, std::numeric_limits<Nanos>::max()}});
   return ranges;
 }

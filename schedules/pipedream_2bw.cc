@@ -5,6 +5,7 @@
 
 #include "schedules/round_robin.h"
 #include "schedules/weight_versions.h"
+#include "sim/ir/counted.h"
 
 namespace bubblescope::schedules {
 namespace {
@@ -25,16 +26,15 @@ std::vector<std::string> refuse_pipedream_2bw(const ScheduleRequest& request) {
       static_cast<std::ptrdiff_t>(replicas.size()))
     reasons.push_back("the whole pipeline is replicated; give every stage the same `replicas`");
   else if (batch % std::max(replicas.front(), 1) != 0)
-    reasons.push_back(
-        "an update takes " + std::to_string(batch) +
-        " micro-batches, which its replicas cannot share evenly; give a multiple of " +
-        std::to_string(replicas.front()) + " as `microbatch_group_size`");
+    reasons.push_back("an update takes " + counted(batch, "micro-batch") +
+                      ", which its replicas cannot share evenly; give a multiple of " +
+                      std::to_string(replicas.front()) + " as `microbatch_group_size`");
   if (batch < shape.ranks)
     reasons.push_back("a batch must fill the pipeline: `microbatch_group_size` must be at least " +
                       std::to_string(shape.ranks));
   if (shape.microbatches % std::max(batch, 1) != 0)
-    reasons.push_back("`microbatches` must be a multiple of the " + std::to_string(batch) +
-                      " micro-batches of an update (`microbatch_group_size`, or else `pp`)");
+    reasons.push_back("`microbatches` must be a multiple of the " + counted(batch, "micro-batch") +
+                      " of an update (`microbatch_group_size`, or else `pp`)");
   return reasons;
 }
 

@@ -1,6 +1,7 @@
 // Assigns devices to processes.
 #include "exec/nccl/choose_device.h"
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -32,8 +33,8 @@ std::int32_t choose_device(std::int32_t local_rank, std::int32_t devices, bool h
   if (has_host_id) return local_rank % devices;
   if (local_rank < devices) return local_rank;
   throw Error(Fault::kMachine, "it is process " + std::to_string(local_rank + 1) +
-                                   " of its host, which has " + std::to_string(devices) +
-                                   " devices; start fewer processes per host");
+                                   " of its host, which has " + counted(devices, "device") +
+                                   "; start fewer processes per host");
 }
 
 std::optional<std::string> find_obstacle(const std::vector<HostInfo>& all, std::int32_t here) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -91,8 +92,7 @@ std::optional<Frame> FrameReader::next() {
   const std::uint64_t largest =
       std::min(largest_, max_payload_bytes(static_cast<FrameKind>(header.kind)));
   if (size > largest)
-    refuse("it announces " + std::to_string(size) + " bytes, of at most " +
-           std::to_string(largest));
+    refuse("it announces " + counted(size, "byte") + ", of at most " + std::to_string(largest));
   if (there - sizeof header < size) return std::nullopt;
   const auto* const payload = bytes_.data() + begin_ + sizeof header;
   Frame frame{static_cast<FrameKind>(header.kind), header.rank, Blob(payload, payload + size)};

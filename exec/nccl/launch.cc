@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/runtime/launchers.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 
@@ -56,8 +57,8 @@ std::optional<Launch> read_rank_info(const Environment& environment, const Launc
                 " is not; start it by torchrun, srun or mpirun, or set both");
   if (*rank >= *count)
     throw Error(std::string("the backend nccl: ") + names.rank + "=" + std::to_string(*rank) +
-                " of " + names.count + "=" + std::to_string(*count) +
-                " processes is impossible; correct one of them, ranks begin at 0");
+                " of " + names.count + "=" + counted(*count, "process") +
+                " is impossible; correct one of them, ranks begin at 0");
   return Launch{names.name, {*rank, *count}, read_rank(environment, names.local_rank), {}};
 }
 
@@ -145,8 +146,8 @@ Launch read_launch(const Environment& environment) {
     *launch = complete(environment, std::move(*launch));
     if (launch->rendezvous || launch->rank_info.count == 1 || launch->launcher == "mpirun")
       return *launch;
-    throw Error("the backend nccl: " + std::to_string(launch->rank_info.count) +
-                " processes, but no rendezvous address; set MASTER_ADDR to rank 0's host "
+    throw Error("the backend nccl: " + counted(launch->rank_info.count, "process") +
+                ", but no rendezvous address; set MASTER_ADDR to rank 0's host "
                 "and MASTER_PORT to a free port");
   }
   return {};

@@ -7,6 +7,7 @@
 
 #include "exec/gpu/host/timed_gpu_work.h"
 #include "exec/nccl/gather_limit.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/program_digest.h"
 
@@ -69,8 +70,7 @@ NcclBackend::NcclBackend(const NcclPlace& place, const JobRequest& job, BackendR
 }
 
 std::string NcclBackend::describe() const {
-  const std::string replicas =
-      part_.replicas > 1 ? "; " + std::to_string(part_.replicas) + " copies" : "";
+  const std::string replicas = part_.replicas > 1 ? "; " + counted(part_.replicas, "copy") : "";
   return machine_.describe() + step_->describe_limits() + replicas + "; NCCL " +
          describe_version(place_.nccl) + "; clocks within " +
          std::to_string((clock_error_ + 999) / 1000) + " us" +

@@ -156,8 +156,8 @@ class RankAcceptor {
     const std::string rank = "rank " + std::to_string(hello.rank_info.rank);
     if (hello.rank_info.count != count)
       throw Error(Fault::kMachine, rank + " was started as one of " +
-                                       std::to_string(hello.rank_info.count) +
-                                       " processes, rank 0 as one of " + std::to_string(count) +
+                                       counted(hello.rank_info.count, "process") +
+                                       ", rank 0 as one of " + std::to_string(count) +
                                        "; start all by one launcher");
     if (hello.rank_info.rank < 1 || hello.rank_info.rank >= count)
       throw Error(Fault::kMachine, "rank 0 expects no " + rank);
@@ -249,8 +249,8 @@ SocketTransport accept_ranks(const TcpSocket& listener, std::int32_t count, cons
   WaitDeadline waiting(limits);
   for (acceptor.poll(listener); !acceptor.is_full(); acceptor.poll(listener)) {
     if (waiting.has_passed())
-      throw Error(Fault::kMachine, "of " + std::to_string(count) +
-                                       " processes, these did not connect to rank 0 within "
+      throw Error(Fault::kMachine, "of " + counted(count, "process") +
+                                       ", these did not connect to rank 0 within "
                                        "`timeout`: " +
                                        acceptor.describe_missing());
     poll(nullptr, 0, 2);

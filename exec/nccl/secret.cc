@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "exec/nccl/tcp_socket.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -86,8 +87,8 @@ Nonce make_nonce() {
 
 Secret::Secret(std::string text) : text_(std::move(text)) {
   if (text_.size() < kMinSecret)
-    throw Error("the backend nccl: a secret of " + std::to_string(text_.size()) +
-                " characters can be guessed; it needs " + std::to_string(kMinSecret) +
+    throw Error("the backend nccl: a secret of " + counted(text_.size(), "character") +
+                " can be guessed; it needs " + std::to_string(kMinSecret) +
                 ", as 'openssl rand -hex 32' makes them");
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -119,7 +120,7 @@ void SocketTransport::wait(const PollBackoff&) const {
 Gathered SocketTransport::gather(Blob own, const ShouldAbort& should_abort) {
   if (own.size() > largest_gather_)
     throw Error(Fault::kMachine, "rank " + std::to_string(self().rank) + " shares " +
-                                     std::to_string(own.size()) + " bytes, of at most " +
+                                     counted(own.size(), "byte") + ", of at most " +
                                      std::to_string(largest_gather_) +
                                      " that its Program allows; please report it");
   Gathered gathered{std::vector<std::optional<Blob>>(gathers_.size()), gone()};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -120,7 +121,7 @@ void DistributedBackend::handle(const Message& message) {
   if (size != reader.rest().size())
     throw Error(Fault::kMachine, "rank " + std::to_string(message.from) +
                                      " sent a wrong size: " + to_string(instruction.op) + " has " +
-                                     std::to_string(reader.rest().size()) + " bytes, not " +
+                                     counted(reader.rest().size(), "byte") + ", not " +
                                      std::to_string(size));
   if (request_.payload_codec.unpack && size != 0)
     request_.payload_codec.unpack(header.id, reader.rest());

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <thread>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::exec {
 
 namespace {
@@ -25,7 +27,7 @@ std::string describe_host() {
   const std::string processor = read_processor_name();
   utsname system{};
   uname(&system);
-  return std::to_string(std::thread::hardware_concurrency()) + " cores of " +
+  return counted(std::thread::hardware_concurrency(), "core") + " of " +
          (processor.empty() ? std::string(system.machine) : processor) + ", " + system.sysname +
          " " + system.release;
 }

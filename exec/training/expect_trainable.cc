@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -15,8 +16,8 @@ namespace {
 void expect_sliceable(const Schedule& schedule, const TransformerShape& model) {
   const std::int32_t slices = schedule.shape.slices;
   if (slices > model.sequence)
-    throw Error("sequences of " + std::to_string(model.sequence) + " tokens cannot be split into " +
-                std::to_string(slices) + " slices; take `seq_length` " + std::to_string(slices) +
+    throw Error("sequences of " + counted(model.sequence, "token") + " cannot be split into " +
+                counted(slices, "slice") + "; take `seq_length` " + std::to_string(slices) +
                 " or more");
   if (slices > 1 && !schedule.weights.empty())
     throw Error(
@@ -35,13 +36,13 @@ void expect_shards(const Schedule& schedule, const TransformerShape& model) {
     reads_the_one_before = inputs.size() == 1 && inputs[0] == std::min(stage, chain) - 1;
   }
   if (!reads_the_one_before)
-    throw Error(schedule.name + " has " + std::to_string(schedule.side_stages) +
-                " stages beside the chain, which are trained only as shards of the output layer: "
+    throw Error(schedule.name + " has " + counted(schedule.side_stages, "stage") +
+                " beside the chain, which are trained only as shards of the output layer: "
                 "they read the last stage of a chain; correct its inputs, or use `work` sleep");
   if (schedule.side_stages > model.vocabulary)
-    throw Error("a vocabulary of " + std::to_string(model.vocabulary) +
-                " words cannot be split into " + std::to_string(schedule.side_stages) +
-                " shards; take `vocab_size` " + std::to_string(schedule.side_stages) + " or more");
+    throw Error("a vocabulary of " + counted(model.vocabulary, "word") + " cannot be split into " +
+                counted(schedule.side_stages, "shard") + "; take `vocab_size` " +
+                std::to_string(schedule.side_stages) + " or more");
   if (schedule.forward_only || !schedule.weights.empty())
     throw Error(schedule.name +
                 " has shards of the output layer, which are trained with backwards and a flush; "
@@ -53,8 +54,8 @@ void expect_full_rounds(const Schedule& schedule) {
   if (schedule.weights.empty()) return;
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.shape.microbatches % schedule.replicas(stage) != 0)
-      throw Error(std::to_string(schedule.shape.microbatches) + " micro-batches do not fill the " +
-                  std::to_string(schedule.replicas(stage)) + " replicas of stage " +
+      throw Error(counted(schedule.shape.microbatches, "micro-batch") + " cannot fill the " +
+                  counted(schedule.replicas(stage), "replica") + " of stage " +
                   std::to_string(stage) + "; take a multiple of it as `microbatches` to train");
 }
 
@@ -65,7 +66,7 @@ void expect_trainable(const Schedule& schedule, const TrainingOptions& options) 
   expect_sliceable(schedule, options.model);
   expect_full_rounds(schedule);
   if (options.model.width % options.model.heads != 0)
-    throw Error(std::to_string(options.model.heads) + " heads do not divide a width of " +
+    throw Error(counted(options.model.heads, "head") + " cannot divide a width of " +
                 std::to_string(options.model.width) + "; choose a multiple as the width");
 }
 

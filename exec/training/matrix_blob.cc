@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -30,8 +31,7 @@ Matrix read_matrix(BlobReader& reader) {
   if (matrix.rows < 0 || entries != static_cast<std::int64_t>(matrix.values.size()))
     throw Error(Fault::kMachine, "a process sent a matrix of " + std::to_string(matrix.rows) +
                                      " x " + std::to_string(matrix.columns) + " with " +
-                                     std::to_string(matrix.values.size()) +
-                                     " entries; it was damaged");
+                                     counted(matrix.values.size(), "entry") + "; it was damaged");
   return matrix;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/training/matrix_blob.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -54,8 +55,8 @@ OptimizerState read_optimizer(const StageCheckpointShape& shape, BlobReader& rea
   optimizer.mean = read_if_any(shape.weights, reader);
   optimizer.square = read_if_any(shape.weights, reader);
   if (optimizer.steps < 0 || optimizer.steps > shape.max_updates)
-    throw Error("a checkpoint has " + std::to_string(optimizer.steps) +
-                " optimizer steps, which its training cannot have made");
+    throw Error("a checkpoint has " + counted(optimizer.steps, "optimizer step") +
+                ", which its training cannot have made");
   if (optimizer.mean.empty() != optimizer.square.empty())
     throw Error("a checkpoint has one of Adam's moments without the other");
   return optimizer;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "schedules/partition/prefixes.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::schedules {
@@ -102,9 +103,9 @@ class LevelPlan {
                                 prefixes_.all.size() * static_cast<std::size_t>(level_.workers);
     if (choices > kMaxChoices)
       throw Error(fmt::format(
-          "{} layers in a row on {} workers of a level take more memory than a plan may have; give "
-          "a level inside others fewer workers, or join layers",
-          size - 1, level_.workers));
+          "{} in a row on {} of a level would take more memory than a plan may have; give a "
+          "level inside others fewer workers, or join layers",
+          counted(size - 1, "layer"), counted(level_.workers, "worker")));
     choices_.resize(choices);
     for (std::int32_t from = 0; from < (is_last_ ? 1 : size); ++from)
       for (std::int32_t to = from + 1; to < size; ++to)

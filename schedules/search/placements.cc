@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::schedules {
 
 namespace {
@@ -80,8 +82,8 @@ std::int32_t default_chunks(PlacementChoice choice) {
 std::string refuse_chunks(PlacementChoice choice, std::int32_t chunks) {
   constexpr std::int32_t kMaxSearchedChunks = 16;
   if (chunks > kMaxSearchedChunks)
-    return "`vpp` is above the " + std::to_string(kMaxSearchedChunks) +
-           " chunks that a search can distinguish; use fewer";
+    return "`vpp` is above the " + counted(kMaxSearchedChunks, "chunk") +
+           " that a search can distinguish; use fewer";
   if (choice == PlacementChoice::kLinear && chunks != 1)
     return "a linear placement has one stage per rank; leave `vpp` out or choose `placement` "
            "interleaved, v or wave";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/range.h"
 #include "sim/ir/saturated.h"
 #include "sim/ir/units.h"
@@ -207,8 +208,7 @@ std::vector<std::string> refuse_caps(const SearchProblem& problem, const MemoryM
                         "; raise `cap`");
   }
   if (reasons.size() > 2)
-    reasons = {reasons.front(),
-               std::to_string(reasons.size() - 1) + " more ranks may hold less than they need"};
+    reasons = {reasons.front(), counted(reasons.size() - 1, "more rank") + " may hold too little"};
   return reasons;
 }
 

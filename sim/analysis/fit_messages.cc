@@ -12,6 +12,7 @@
 
 #include "sim/analysis/link_chance.h"
 #include "sim/analysis/waiting_messages.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/quantile.h"
 
 namespace bubblescope::inline sim {
@@ -65,7 +66,7 @@ std::optional<std::string> describe_links_by_chance(const std::vector<LinkEntry>
   if (links.empty()) return {};
   const LinkEntry& first = links.front();
   const std::string others =
-      links.size() == 1 ? "" : " (" + std::to_string(links.size() - 1) + " more links likewise)";
+      links.size() == 1 ? "" : " (" + counted(links.size() - 1, "more link") + " likewise)";
   return "the median message from rank " + std::to_string(first.from) + " to rank " +
          std::to_string(first.to) + " took " + to_text(first.transfer.latency) + " for " +
          to_text(usual) + " elsewhere" + others +

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "sim/analysis/fit_noise.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/median.h"
 
@@ -44,24 +45,25 @@ Sizes sizes_of(const ObservedStep& step) {
 Sizes find_sizes(std::span<const ReplicatedStep> steps) {
   for (const ReplicatedStep& step : steps)
     if (step.size() > 1)
-      throw Error(Fault::kProblem,
-                  fmt::format("there are no times per micro-batch: the steps have {} data-parallel "
-                              "replicas, each with micro-batches of its own; give the files of one "
-                              "replica, or fit times per stage",
-                              step.size()));
+      throw Error(
+          Fault::kProblem,
+          fmt::format(
+              "there are no times per micro-batch: the steps have {}, each with micro-batches of "
+              "its own; give the files of one replica, or fit times per stage",
+              counted(step.size(), "data-parallel replica")));
   const Sizes first = sizes_of(steps.front().front());
   for (const ReplicatedStep& step : steps) {
     const Sizes own = sizes_of(step.front());
     if (own.microbatches != first.microbatches)
       throw Error(Fault::kProblem,
-                  fmt::format("there are no times per micro-batch: iterations have {} and {} "
-                              "micro-batches; give those of one number, or fit times per stage",
-                              first.microbatches, own.microbatches));
+                  fmt::format("there are no times per micro-batch: iterations have {} and {}; give "
+                              "those of one number, or fit times per stage",
+                              first.microbatches, counted(own.microbatches, "micro-batch")));
     if (own.slices != first.slices)
       throw Error(Fault::kProblem,
-                  fmt::format("there are no times per micro-batch: iterations have {} and {} "
-                              "slices; give those of one number, or fit times per stage",
-                              first.slices, own.slices));
+                  fmt::format("there are no times per micro-batch: iterations have {} and {}; give "
+                              "those of one number, or fit times per stage",
+                              first.slices, counted(own.slices, "slice")));
   }
   return first;
 }

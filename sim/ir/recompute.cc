@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -16,9 +17,9 @@ std::vector<Recompute> spread_over_stages(const Schedule& schedule,
   const auto stages = static_cast<std::size_t>(schedule.stages());
   const auto of_pipeline = static_cast<std::size_t>(schedule.stages_per_pipeline());
   if (given.size() != 1 && given.size() != of_pipeline && given.size() != stages)
-    throw Error("`recompute` has " + std::to_string(given.size()) + " entries, but " +
-                schedule.name + " has " + std::to_string(of_pipeline) +
-                " stages; give one entry for all, or one per stage");
+    throw Error("`recompute` has " + counted(given.size(), "entry") + ", but " + schedule.name +
+                " has " + counted(of_pipeline, "stage") +
+                "; give one entry for all, or one per stage");
   std::vector<Recompute> spread(stages);
   for (std::size_t stage = 0; stage < stages; ++stage)
     spread[stage] = schedule.is_side_stage(static_cast<std::int32_t>(stage))

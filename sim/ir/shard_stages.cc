@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -78,15 +79,13 @@ std::vector<std::int32_t> spread_lookahead(const UnshardLookahead& lookahead, st
     for (std::int32_t rank = 0; rank < ranks; ++rank) stages.push_back(std::min(rank + 2, kMax));
   if (stages.size() == 1) stages.resize(static_cast<std::size_t>(ranks), stages.front());
   if (stages.size() != static_cast<std::size_t>(ranks))
-    throw Error(
-        fmt::format("`unshard_lookahead` has {} entries for {} ranks; give one, or one per rank",
-                    stages.size(), ranks));
+    throw Error(fmt::format("`unshard_lookahead` has {} for {}; give one, or one per rank",
+                            counted(stages.size(), "entry"), counted(ranks, "rank")));
   for (const std::int32_t count : stages)
     if (count < 1 || count > kMax)
-      throw Error(
-          fmt::format("`unshard_lookahead` {} is not in 1..{}: a rank has at most {} stages "
-                      "gathered at once",
-                      count, kMax, kMax));
+      throw Error(fmt::format(
+          "`unshard_lookahead` {} is not in 1..{}: a rank has at most {} gathered at once", count,
+          kMax, counted(kMax, "stage")));
   return stages;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "sim/ir/plain_text.h"
@@ -56,8 +57,8 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
       if (decimal.digits > 0) ++count;
     }
     if (zeros > 0 || count >= kMaxDigits)
-      throw Error(quoted(text) + " has more than " + std::to_string(kMaxDigits) +
-                  " digits; write fewer");
+      throw Error(quoted(text) + " has more than " + counted(kMaxDigits, "digit") +
+                  "; write fewer");
     decimal.digits = decimal.digits * 10 + static_cast<Wide>(text[at] - '0');
     if (fraction) --decimal.exponent;
     if (decimal.digits > 0) ++count;

@@ -108,7 +108,7 @@ class ShapeChecks {
         report("stage " + to_string(stage) + " has no rank: its placement says " + to_string(rank) +
                ", ranks are 0.." + to_string(ranks - 1));
       else if (replicas < 1)
-        report("stage " + to_string(stage) + " has " + to_string(replicas) + " replicas",
+        report("stage " + to_string(stage) + " has " + counted(replicas, "replica"),
                "it needs at least 1");
     }
   }

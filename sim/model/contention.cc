@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -41,8 +42,9 @@ std::vector<Rate> progress_rates_beside(const Slowdown& slowdown) {
 const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   const auto stage = static_cast<std::size_t>(op.stage);
   if (stage >= contention.stages.size())
-    throw Error("stage " + std::to_string(stage) + " has no contended costs (" +
-                std::to_string(contention.stages.size()) + " stages have); add them to /stages");
+    throw Error("stage " + std::to_string(stage) + " has no contended costs (of " +
+                counted(contention.stages.size(), "stage") +
+                " there are some); add them to /stages");
   return contention.stages[stage][static_cast<std::size_t>(op.kind)];
 }
 

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/model/message_costs.h"
 
@@ -82,18 +83,18 @@ StageEntry entry_of_slice(const CostTable& table, std::int32_t stage, std::int32
 
 void expect_list_lengths(const CostTable& table, const Schedule& schedule) {
   const auto expect = [&](const std::string& where, const char* per, std::int32_t given,
-                          std::int32_t needed, const char* counted) {
+                          std::int32_t needed, const char* noun) {
     if (given == 0 || given == needed) return;
-    throw Error(
-        fmt::format("{}: {}: has {} entries, one {}, but {} has {} {}; give one entry for each",
-                    table.file, where, given, per, schedule.name, needed, counted));
+    throw Error(fmt::format("{}: {}: has {}, one {}, but {} has {}; give one entry for each",
+                            table.file, where, counted(given, "entry"), per, schedule.name,
+                            counted(needed, noun)));
   };
   for (const std::vector<CostList>& lists : table.lists)
     for (const CostList& list : lists) {
       expect(list.where, "per micro-batch", list.microbatches, schedule.shape.microbatches,
-             "micro-batches");
+             "micro-batch");
       expect(list.where + (list.microbatches > 0 ? "/0" : ""), "per slice", list.slices,
-             schedule.shape.slices, "slices");
+             schedule.shape.slices, "slice");
     }
 }
 

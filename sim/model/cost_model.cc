@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
@@ -62,9 +63,8 @@ Nanos duration_of(const CostModel& costs, const Instruction& instruction, std::i
 void expect_links(const Program& program, const CostModel& costs) {
   const std::size_t links = static_cast<std::size_t>(program.ranks) * program.ranks;
   if (!costs.message_between.empty() && costs.message_between.size() != links)
-    throw Error("there are " + std::to_string(costs.message_between.size()) +
-                " message times for " + std::to_string(links) +
-                " pairs of ranks; give one for each");
+    throw Error("the costs have " + counted(costs.message_between.size(), "message time") +
+                " for " + counted(links, "pair") + " of ranks; give one for each");
 }
 
 bool covers(const CostModel& costs, const Op& op, std::int64_t stages) {
@@ -78,8 +78,8 @@ bool covers(const CostModel& costs, const Op& op, std::int64_t stages) {
   if (op.stage < static_cast<std::int64_t>(costs.stages.size()) / costs.slices)
     throw Error("there is no cost for " + to_string(op) +
                 "; give one for every micro-batch and slice");
-  throw Error("stage " + std::to_string(op.stage) + " has no cost (" +
-              std::to_string(costs.stages.size()) + " stages have); add it to /stages");
+  throw Error("stage " + std::to_string(op.stage) + " has no cost (there are those of " +
+              counted(costs.stages.size(), "stage") + "); add it to /stages");
 }
 
 [[noreturn]] void refuse_short_pair(const Program& program, const std::vector<Nanos>& durations) {

@@ -240,11 +240,10 @@ void expect_parts_of_saved(const CostTable& table, const StageEntry& entry, cons
   const Bytes saved = entry.activation_bytes->forward;
   const auto expect = [&](const char* key, Bytes part) {
     if (part > saved)
-      throw Error(
-          fmt::format("{}: {}: {} of micro-batch {} is {} bytes, more than the {} "
-                      "that it saves; correct one of them",
-                      table.file, table.places.of_activations(static_cast<std::size_t>(op.stage)),
-                      key, op.microbatch, part, saved));
+      throw Error(fmt::format(
+          "{}: {}: {} of micro-batch {} is {}, more than the {} that it saves; correct one of them",
+          table.file, table.places.of_activations(static_cast<std::size_t>(op.stage)), key,
+          op.microbatch, counted(part, "byte"), saved));
   };
   expect("released_by_input_grad", -entry.activation_bytes->input_grad);
   expect("checkpoint", entry.checkpoint.value_or(0));

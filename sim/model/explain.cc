@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/model/expert_exchange.h"
 #include "sim/model/layer_timer.h"
 #include "sim/model/model_step.h"
@@ -30,10 +31,10 @@ std::string link_text(const Link& link) {
 /// Returns a text such as "4096 tokens" or "2048 to 8192 tokens".
 std::string tokens_text(const ModelOnDevices& on) {
   const std::vector<std::int64_t>& lengths = on.sequence_lengths;
-  if (lengths.empty()) return std::to_string(on.parallel.sequence) + " tokens";
+  if (lengths.empty()) return counted(on.parallel.sequence, "token");
   const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
-  const std::string text = std::to_string(*longest) + " tokens";
-  return *shortest == *longest ? text : std::to_string(*shortest) + " to " + text;
+  const std::string shorter = *shortest < *longest ? std::to_string(*shortest) + " to " : "";
+  return shorter + counted(*longest, "token");
 }
 
 std::string recompute_text(const Parallelism& parallel) {
@@ -54,7 +55,7 @@ std::string shards_text(const Parallelism& parallel) {
   if (!parallel.shard_ranks || parallel.zero_stage == 0 ||
       *parallel.shard_ranks == parallel.copies())
     return "";
-  return " in groups of " + std::to_string(*parallel.shard_ranks) + " ranks";
+  return " in groups of " + counted(*parallel.shard_ranks, "rank");
 }
 
 std::string parallel_text(const ModelOnDevices& on) {
@@ -106,8 +107,8 @@ std::string gemm_text(const ModelOnDevices& on) {
 
 std::string window_text(const Transformer& model) {
   if (model.local_layers == 0) return "";
-  return std::to_string(model.local_layers) + " layers attend to " + std::to_string(model.window) +
-         " tokens each; ";
+  return "attention reaches " + counted(model.window, "token") + " in " +
+         counted(model.local_layers, "layer") + "; ";
 }
 
 std::string kernels_of_attention(const ModelOnDevices& on) {
@@ -195,15 +196,14 @@ std::string states_text(const ModelOnDevices& on) {
 
 std::string model_text(const Transformer& model) {
   const double billions = static_cast<double>(count_total_parameters(model)) / 1e9;
-  return "model: " + std::to_string(model.layers) + " layers of " + std::to_string(model.hidden) +
-         ", " + number(billions) + " billion parameters" + prediction_text(model);
+  return "model: " + counted(model.layers, "layer") + " of " + std::to_string(model.hidden) + ", " +
+         number(billions) + " billion parameters" + prediction_text(model);
 }
 
 std::string gates_text(const ModelOnDevices& on) {
   if (!on.model.gated) return "";
-  return std::string("rotations and gates are ") +
-         (on.assumptions.eager_kernels > 0 ? "PyTorch's own" : "fused") +
-         " kernels (eager_kernels); ";
+  const std::string whose = on.assumptions.eager_kernels > 0 ? "PyTorch's own" : "fused";
+  return "rotations and gates are " + whose + " kernels (eager_kernels); ";
 }
 
 std::string elementwise_text(const ModelOnDevices& on) {
@@ -308,7 +308,7 @@ std::string parts_text(const ModelOnDevices& on) {
 
 std::string activations_text(const Parallelism& parallel) {
   return std::string("activations: 16 bits, tensor by tensor (arXiv 2205.05198)") + ", " +
-         std::to_string(parallel.logit_bytes) + " bytes per logit (logit_bytes)" +
+         counted(parallel.logit_bytes, "byte") + " per logit (logit_bytes)" +
          (parallel.flash_attention ? ", no scores (flash attention)" : "") +
          (parallel.sequence_parallel ? ", split over the tensor ranks throughout" : "");
 }
@@ -343,7 +343,7 @@ std::string recomputed_layers_text(const Parallelism& parallel) {
     covered += recomputed.covered(layers);
     all += layers;
   }
-  return text + "; " + std::to_string(covered) + " of " + std::to_string(all) + " layers";
+  return text + "; " + std::to_string(covered) + " of " + counted(all, "layer");
 }
 
 std::string layers_text(const SplitTrials& trials) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::inline sim {
 
 namespace {
@@ -45,14 +47,14 @@ std::string describe_heads(const ModelOnDevices& on) {
     if (on.model.latent ||
         static_cast<double>(padded - size) < kSmallPadding * static_cast<double>(size))
       return {};
-    return fmt::format("fused attention computes heads of {} numbers as if they had {}", size,
-                       padded);
+    return fmt::format("fused attention computes heads of {} as if they had {}",
+                       counted(size, "number"), padded);
   }
   if (are_heads_aligned(on.model)) return {};
   return fmt::format(
-      "heads of {} numbers do not align to 8: attention saves its scores, and computes them at "
-      "{:.2g} % of the peak; heads of {} would be faster",
-      size, 100 * on.gpu.kernels.unaligned_share, faster_sizes(size));
+      "heads of {} do not align to 8: attention saves its scores, and computes them at {:.2g} % of "
+      "the peak; heads of {} would be faster",
+      counted(size, "number"), 100 * on.gpu.kernels.unaligned_share, faster_sizes(size));
 }
 
 }  // namespace bubblescope::inline sim

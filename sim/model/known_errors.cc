@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/registry.h"
 #include "sim/model/runtime.h"
 #include "sim/model/schedule_def.h"
@@ -162,8 +163,9 @@ std::string why_no_errors(const ModelOnDevices& on) {
     return "no published run on this device, or one of its generation, has been compared with its "
            "prediction, which may be far off";
   if (on.parallel.sequence > kMaxPublishedSequence)
-    return "no published run with sequences of more than " + std::to_string(kMaxPublishedSequence) +
-           " tokens has been compared with its prediction, which may be far off";
+    return "no published run with sequences of more than " +
+           counted(kMaxPublishedSequence, "token") +
+           " has been compared with its prediction, which may be far off";
   return why_no_errors_of_hosts(on);
 }
 

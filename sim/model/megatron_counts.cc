@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -33,18 +34,20 @@ std::vector<std::int32_t> counts_with_ends(std::int32_t layers, std::int32_t sta
   const std::int64_t middle = layers - outer;
   if (middle < 0)
     throw Error(Fault::kProblem,
-                fmt::format("the ends have {} layers, but there are only {}; choose a smaller {}",
-                            outer, layers, names_of(ends)));
+                fmt::format("the ends have {}, but there are only {}; choose a smaller {}",
+                            counted(outer, "layer"), layers, names_of(ends)));
   if (inner == 0 && middle > 0)
-    throw Error(Fault::kProblem,
-                fmt::format("the ends have {} of {} layers, and there is no other stage for the "
-                            "rest; choose a larger {}",
-                            outer, layers, names_of(ends)));
+    throw Error(
+        Fault::kProblem,
+        fmt::format(
+            "the ends have {} of {}, and there is no other stage for the rest; choose a larger {}",
+            outer, counted(layers, "layer"), names_of(ends)));
   if (inner > 0 && middle % inner != 0)
-    throw Error(Fault::kProblem,
-                fmt::format("{} layers do not divide evenly into the {} inner stages; choose other "
-                            "`first_layers` or `last_layers`",
-                            middle, inner));
+    throw Error(
+        Fault::kProblem,
+        fmt::format(
+            "{} cannot be divided evenly into the {}; choose other `first_layers` or `last_layers`",
+            counted(middle, "layer"), counted(inner, "inner stage")));
   std::vector<std::int32_t> counts(static_cast<std::size_t>(stages),
                                    inner == 0 ? 0 : static_cast<std::int32_t>(middle / inner));
   if (ends.first) counts.front() = *ends.first;
@@ -69,14 +72,14 @@ void expect_loop(const Schedule& schedule, std::int32_t stages) {
 std::vector<std::int32_t> compute_megatron_counts(std::int32_t layers, std::int32_t stages,
                                                   const UnevenEnds& ends) {
   if (ends.first || ends.last) return counts_with_ends(layers, stages, ends);
-  const std::int32_t counted =
-      layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
-  if (counted % stages != 0)
-    throw Error(Fault::kProblem,
-                fmt::format("{} layers{} do not divide evenly into {} stages; give `first_layers` "
-                            "or `last_layers`{}",
-                            counted, counted_by(ends), stages, ends.any() ? " instead" : ""));
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), counted / stages);
+  const std::int32_t shared = layers + (ends.counts_embedding ? 1 : 0) + (ends.counts_loss ? 1 : 0);
+  if (shared % stages != 0)
+    throw Error(
+        Fault::kProblem,
+        fmt::format("{}{} cannot be divided evenly into {}; give `first_layers` or `last_layers`{}",
+                    counted(shared, "layer"), counted_by(ends), counted(stages, "stage"),
+                    ends.any() ? " instead" : ""));
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(stages), shared / stages);
   if (ends.counts_embedding) --counts.front();
   if (ends.counts_loss) --counts.back();
   return counts;
@@ -96,10 +99,11 @@ std::vector<std::int64_t> place_megatron_counts(std::int64_t layers, const Sched
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     const std::int32_t count = counts[static_cast<std::size_t>(stage) % counts.size()];
     if (count % chunks != 0)
-      throw Error(Fault::kProblem,
-                  fmt::format("the {} layers of rank {} do not divide evenly into its {} chunks; "
-                              "choose other `first_layers`, `last_layers` or `vpp`",
-                              count, stage % ranks, chunks));
+      throw Error(
+          Fault::kProblem,
+          fmt::format("the {} of rank {} cannot be divided evenly into its {}; choose other "
+                      "`first_layers`, `last_layers` or `vpp`",
+                      counted(count, "layer"), stage % ranks, counted(chunks, "chunk")));
     placed.push_back(count / chunks);
   }
   return placed;

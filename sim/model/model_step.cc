@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/needs.h"
 #include "sim/ir/range.h"
@@ -58,10 +59,10 @@ void expect_divisible(const ModelOnDevices& on) {
 void expect_layers(const ModelOnDevices& on, std::int32_t stages) {
   const std::int64_t largest = max_stages(on.model);
   if (stages > largest)
-    throw Error(Fault::kProblem, "the model's " + std::to_string(on.model.layers) +
-                                     " layers, its embedding and its head make at most " +
-                                     std::to_string(largest) + " stages, not " +
-                                     std::to_string(stages) + "; give less of `pp` or `vpp`");
+    throw Error(Fault::kProblem, "the model's " + counted(on.model.layers, "layer") +
+                                     ", its embedding and its head make at most " +
+                                     counted(largest, "stage") + ", not " + std::to_string(stages) +
+                                     "; give less of `pp` or `vpp`");
 }
 
 /// Every rank that holds a stage holds all of it.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/model/megatron_counts.h"
 
@@ -19,10 +20,10 @@ void expect_one_device_per_rank(const ModelOnDevices& on, const Shape& shape) {
   const auto ranks = static_cast<std::size_t>(shape.ranks);
   if (on.rank_gpus.size() == ranks) return;
   const std::string half = std::to_string(std::max<std::size_t>(1, ranks / 2));
-  throw Error(Fault::kProblem, "`gpu` names " + std::to_string(on.rank_gpus.size()) +
-                                   " devices for the " + std::to_string(ranks) +
-                                   " ranks of a pipeline; give one for each, such as " + half +
-                                   "xh100," + half + "xa100");
+  throw Error(Fault::kProblem, "`gpu` names " + counted(on.rank_gpus.size(), "device") +
+                                   " for the " + counted(ranks, "rank") +
+                                   " of a pipeline; give one for each, such as " + half + "xh100," +
+                                   half + "xa100");
 }
 
 void expect_one_kind_of_devices(const Schedule& schedule) {
@@ -36,8 +37,8 @@ const LayerCounts& expect_all_layers(const ModelOnDevices& on, std::int32_t stag
   const LayerCounts& given = on.parallel.layers_of_stage;
   const std::int64_t sum = std::accumulate(given.begin(), given.end(), std::int64_t{0});
   if (given.size() != static_cast<std::size_t>(stages) || sum != on.model.layers)
-    throw Error(Fault::kProblem, "`layout` has " + std::to_string(sum) + " layers t on " +
-                                     std::to_string(given.size()) + " stages; write the model's " +
+    throw Error(Fault::kProblem, "`layout` has " + counted(sum, "layer") + " t on " +
+                                     counted(given.size(), "stage") + "; write the model's " +
                                      std::to_string(on.model.layers) + " on " +
                                      std::to_string(stages));
   return given;
@@ -77,9 +78,9 @@ std::vector<Gpu> spread_devices(const std::vector<Gpu>& list, std::int32_t ranks
   }
   if (listed > 0 && ranks % (listed / unit) != 0)
     throw Error(Fault::kProblem,
-                fmt::format("`gpu` names devices of several kinds for {} ranks, and `pp` {} cannot "
-                            "be divided in their proportions; give multiples of {}",
-                            listed, ranks, listed / unit));
+                fmt::format("`gpu` names devices of several kinds for {}, and `pp` {} cannot be "
+                            "divided in their proportions; give multiples of {}",
+                            counted(listed, "rank"), ranks, listed / unit));
   return spread;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/model/schedule_refusal.h"
 
@@ -30,14 +31,14 @@ std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t ch
     return def.name + " always has " + std::to_string(implied) +
            (implied == 1 ? " chunk" : " chunks") + " per rank; leave `vpp` out";
   if (chunks % implied == 0) return {};
-  return "`vpp` must be a multiple of the " + std::to_string(implied) + " chunks of " + def.name;
+  return "`vpp` must be a multiple of the " + counted(implied, "chunk") + " of " + def.name;
 }
 
 std::optional<std::string> refuse_slices(const ScheduleDef& def, std::int32_t slices) {
   if (slices == def.implied_slices || def.slices_sequences) return {};
   if (def.implied_slices == 1) return def.name + " does not slice sequences; leave `slices` out";
-  return def.name + " always has " + std::to_string(def.implied_slices) +
-         " slices per sequence; leave `slices` out";
+  return def.name + " always has " + counted(def.implied_slices, "slice") +
+         " per sequence; leave `slices` out";
 }
 
 /// Refuses what the schedule takes in no shape.

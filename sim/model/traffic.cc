@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "sim/model/message_costs.h"
@@ -123,7 +124,7 @@ KindWeights equal_kind_weights() {
 Traffic route_messages(const Program& program, std::span<const Nanos> durations,
                        const Cluster& cluster) {
   if (cluster.node_of_rank.size() != static_cast<std::size_t>(program.ranks))
-    throw Error("the cluster has " + std::to_string(cluster.node_of_rank.size()) + " ranks for " +
+    throw Error("the cluster has " + counted(cluster.node_of_rank.size(), "rank") + " for " +
                 std::to_string(program.ranks) + "; place each of them on a node");
   Traffic traffic;
   traffic.fixed.assign(durations.begin(), durations.end());

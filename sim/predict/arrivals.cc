@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::inline sim {
@@ -14,10 +15,9 @@ namespace {
 void expect_one_each(const Schedule& schedule, std::span<const Nanos> arrivals) {
   const auto microbatches = static_cast<std::size_t>(schedule.shape.microbatches);
   if (arrivals.size() != microbatches)
-    throw Error(
-        fmt::format("`arrivals` has {} times, but {} has {} micro-batches; give one for "
-                    "each",
-                    arrivals.size(), schedule.name, microbatches));
+    throw Error(fmt::format("`arrivals` has {}, but {} has {}; give one for each",
+                            counted(arrivals.size(), "time"), schedule.name,
+                            counted(microbatches, "micro-batch")));
 }
 
 /// Makes the wait for a micro-batch, at the rank that runs its first forward.

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/model/message_costs.h"
 
@@ -84,18 +85,17 @@ void expect_lengths(const ModelOnDevices& on, const Schedule& schedule) {
   const std::vector<std::int64_t>& lengths = on.sequence_lengths;
   const auto microbatches = static_cast<std::size_t>(schedule.shape.microbatches);
   if (lengths.size() != microbatches)
-    throw Error(
-        fmt::format("`lengths` has {} sequence lengths, but {} has {} micro-batches; give "
-                    "one for each",
-                    lengths.size(), schedule.name, microbatches));
+    throw Error(fmt::format("`lengths` has {}, but {} has {}; give one for each",
+                            counted(lengths.size(), "sequence length"), schedule.name,
+                            counted(microbatches, "micro-batch")));
   if (on.parts) throw Error("`parts` needs micro-batches of equal length; leave `lengths` out");
   const std::int64_t parts = std::int64_t{on.parallel.context} * on.parallel.tensor;
   for (std::size_t at = 0; at < lengths.size(); ++at)
     if (lengths[at] % parts != 0)
       throw Error(
-          fmt::format("`lengths`: the {} tokens of micro-batch {} cannot be divided by `cp` times "
-                      "`tp`, {}; pad them to {}",
-                      lengths[at], at, parts, (lengths[at] / parts + 1) * parts));
+          fmt::format("`lengths`: the {} of micro-batch {} cannot be divided by `cp` times `tp`, "
+                      "{}; pad them to {}",
+                      counted(lengths[at], "token"), at, parts, (lengths[at] / parts + 1) * parts));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sim/analysis/asynchronous.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
@@ -91,8 +92,9 @@ CostModel price_layout(const LayoutCosts& layout, const Schedule& schedule) {
         "`layout` divides the costs by layers, and the output layer is one of them (L); leave "
         "`output_layer` out, or give `layout_costs`");
   if (layout.layout.size() != static_cast<std::size_t>(schedule.stages_per_pipeline()))
-    throw Error(fmt::format("`layout` has {} stages, but {} has {}; write one per stage",
-                            layout.layout.size(), schedule.name, schedule.stages_per_pipeline()));
+    throw Error(fmt::format("`layout` has {}, but {} has {}; write one per stage",
+                            counted(layout.layout.size(), "stage"), schedule.name,
+                            schedule.stages_per_pipeline()));
   return spread_unevenly(layout.cost, schedule,
                          compute_stage_weights(layout.layout, layout.layers));
 }
@@ -158,8 +160,8 @@ MemoryModel make_uniform_memory(const Shape& shape, const UniformMemory& uniform
   for (auto* caps : {&memory.cap, &memory.cap_bytes}) {
     if (caps->size() == 1) caps->resize(static_cast<std::size_t>(shape.ranks), caps->front());
     if (!caps->empty() && caps->size() != static_cast<std::size_t>(shape.ranks))
-      throw Error(fmt::format("`cap` has {} entries for {} ranks; give one, or one per rank",
-                              caps->size(), shape.ranks));
+      throw Error(fmt::format("`cap` has {} for {}; give one, or one per rank",
+                              counted(caps->size(), "entry"), counted(shape.ranks, "rank")));
   }
   return memory;
 }

@@ -205,7 +205,7 @@ TEST(Training, WhatCannotBeTrainedIsRefused) {
   exec::TrainingOptions odd_heads = small_model();
   odd_heads.model.heads = 3;
   EXPECT_EQ(refusal(*build_if_legal(find_schedule("1f1b"), {2, 1, 2, 1, {}}), odd_heads),
-            "3 heads do not divide a width of 8; choose a multiple as the width");
+            "3 heads cannot divide a width of 8; choose a multiple as the width");
   EXPECT_EQ(refusal(*build_if_legal(find_schedule("seq1f1b"), {2, 1, 2, 5, {}}), small_model()),
             "sequences of 4 tokens cannot be split into 5 slices; take `seq_length` 5 or more");
   ScheduleRequest shared{{3, 1, 6, 1, {}}, {}, {}};
@@ -215,7 +215,7 @@ TEST(Training, WhatCannotBeTrainedIsRefused) {
             "`optimizer` local");
   shared.shape.microbatches = 5;
   EXPECT_EQ(refusal(build_schedule(find_schedule("pipedream"), shared), small_model()),
-            "5 micro-batches do not fill the 2 replicas of stage 0; take a multiple of it as "
+            "5 micro-batches cannot fill the 2 replicas of stage 0; take a multiple of it as "
             "`microbatches` to train");
 }
 

@@ -58,8 +58,8 @@ TEST(CommandLine, SaysWhatToWriteInstead) {
       {"compare 1f1b --pp 4 8 -m 16", 2, "one word too many: '8'; lists take commas"},
       {"version", 0, "bubblescope "},
       {"search --pp 32 -m 8 --cap 0.5", 1,
-       "but one micro-batch alone needs 1; raise --cap; 31 more ranks may hold less than they "
-       "need"},
+       "but one micro-batch alone needs 1; raise --cap; 31 more ranks may hold too "
+       "little"},
   };
   for (const OutcomeCase& test : cases) expect_outcome(test);
 }

@@ -192,7 +192,7 @@ TEST(FrameworkFlags, OfEndsAreRefusedWhereTheyDivideNoLayers) {
     expect_says(arguments, 1, says);
   };
   expect_problem(kStep + "--first-layers 9",
-                 "71 layers do not divide evenly into the 7 inner stages; choose other "
+                 "71 layers cannot be divided evenly into the 7 inner stages; choose other "
                  "--first-layers or --last-layers");
   expect_problem("simulate zb-v --model llama3-8b --pp 4 -m 8 --first-layers 8",
                  "zb-v does not place its stages in a loop");

@@ -329,7 +329,7 @@ TEST(ModelCommands, HoldEveryVersionOfTheWeights) {
   const Json four = read_report("simulate pipedream" + flags)["model"]["memory_bytes"][0];
   EXPECT_EQ(four["weights"], 4 * one["weights"].get<std::int64_t>());
   EXPECT_EQ(four["optimizer"], one["optimizer"]);
-  expect_says("simulate pipedream" + flags, 0, "1 of 4 ranks do not fit");
+  expect_says("simulate pipedream" + flags, 0, "1 of 4 ranks does not fit");
 }
 
 // Schedules that search for an order see the time of each message.

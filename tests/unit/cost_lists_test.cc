@@ -199,7 +199,7 @@ TEST(CostLists, OfAnotherLengthNameNoFlag) {
   const CostTable file = with(R"("stages":[{"forward":{"per_slice":[1]},"backward":1}])");
   EXPECT_EQ(
       error_of([&] { make_cost_model(file, sliced()); }),
-      "f.json: /stages/0/forward/per_slice: has 1 entries, one per slice, but sliced has 2 slices; "
+      "f.json: /stages/0/forward/per_slice: has 1 entry, one per slice, but sliced has 2 slices; "
       "give one entry for each");
 }
 
@@ -211,7 +211,7 @@ TEST(CostLists, OfAnotherLengthThanTheScheduleAreRefused) {
             "has 2 micro-batches; give one entry for each");
   const CostTable one = with(R"("forward":{"per_microbatch":[[1],[2]]},"backward":1)");
   EXPECT_EQ(error_of([&] { make_cost_model(one, two_by_two()); }),
-            "f.json: /forward/per_microbatch/0: has 1 entries, one per micro-batch, but two has 2 "
+            "f.json: /forward/per_microbatch/0: has 1 entry, one per micro-batch, but two has 2 "
             "micro-batches; give one entry for each");
 }
 
@@ -263,7 +263,7 @@ TEST(CostLists, OfDifferentLengthsAreRefusedWithBothPlaces) {
   EXPECT_EQ(error_of([] { with(R"("forward":[1,2],"backward":[1,2,3])"); }),
             "f.json: /backward: has 3 entries, but /forward has 2; give both one per stage");
   EXPECT_EQ(error_of([] { with(R"("forward":{"per_microbatch":[[[1,2],[1]]]},"backward":1)"); }),
-            "f.json: /forward/per_microbatch/0/1: has 1 entries, but /forward/per_microbatch/0/0 "
+            "f.json: /forward/per_microbatch/0/1: has 1 entry, but /forward/per_microbatch/0/0 "
             "has 2; give both one per slice");
 }
 

@@ -88,7 +88,7 @@ TEST(GpuActivity, TimeUnderSeveralKernelsIsCoveredOnce) {
 
 TEST(GpuActivity, IsSummedUpInTwoLines) {
   EXPECT_EQ(to_string(exec::activity_of_step(sample(), 3, two_ops())),
-            "activity: 3 kernels, 1 copies, 0 memory sets; their ops take 0.00016 ms, 18.8 % of it "
+            "activity: 3 kernels, 1 copy, 0 memory sets; their ops take 0.00016 ms, 18.8 % of it "
             "in launch gaps\n"
             "activity: most time in b (64.3 %), a (28.6 %)");
   std::string text;

@@ -38,7 +38,7 @@ TEST(MegatronCounts, DivideRanksIntoEqualChunks) {
   EXPECT_EQ(place_megatron_counts(32, loop_of(4, 2), {.first = 6, .last = 6}),
             (Counts{3, 5, 5, 3, 3, 5, 5, 3}));
   EXPECT_EQ(complaint(33, loop_of(4, 2), {.first = 7, .last = 6}),
-            "the 7 layers of rank 0 do not divide evenly into its 2 chunks; choose other "
+            "the 7 layers of rank 0 cannot be divided evenly into its 2 chunks; choose other "
             "`first_layers`, `last_layers` or `vpp`");
 }
 
@@ -96,11 +96,12 @@ TEST(MegatronCounts, SayThatNoStageTakesTheRest) {
 
 // 32 - 6 = 26 layers on 3 ranks, and 32 + 1 = 33 on 4.
 TEST(MegatronCounts, SayWhichLayersDoNotDivide) {
-  EXPECT_EQ(complaint(32, loop_of(4, 1), {.first = 6}),
-            "26 layers do not divide evenly into the 3 inner stages; choose other `first_layers` "
-            "or `last_layers`");
+  EXPECT_EQ(
+      complaint(32, loop_of(4, 1), {.first = 6}),
+      "26 layers cannot be divided evenly into the 3 inner stages; choose other `first_layers` "
+      "or `last_layers`");
   EXPECT_EQ(complaint(32, loop_of(4, 1), {.counts_loss = true}),
-            "33 layers, the loss among them, do not divide evenly into 4 stages; give "
+            "33 layers, the loss among them, cannot be divided evenly into 4 stages; give "
             "`first_layers` or `last_layers` instead");
 }
 

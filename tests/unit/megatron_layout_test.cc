@@ -57,7 +57,7 @@ TEST(MegatronLayout, SaysWhereItIsWrong) {
       {"Et*|L", "column 4: a number from 1 on must follow *"},
       {"Et*0L", "a number from 1 on must follow *"},
       {"Et)L", "column 3: ')' is not a layer"},
-      {"E(t*1000000)*1000000L", "more than"},
+      {"E(t*1000000)*1000000L", "more layers and stages than"},
   };
   for (const auto& one : cases) {
     EXPECT_TRUE(fails_with([&] { traces::parse_layout(one.text); }, one.said));

@@ -18,6 +18,7 @@
 #include "exec/runtime/processes.h"
 #include "exec/runtime/step_clock.h"
 #include "exec/runtime/step_protocol.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tests/support/error_text.h"
 
@@ -122,9 +123,9 @@ TEST(NcclFrames, AreNoLargerThanTheirKind) {
         EXPECT_EQ(reader.next()->payload.size(), size) << kind;
       else
         EXPECT_EQ(error_of([&] { reader.next(); }),
-                  fmt::format("the received data is not a bubblescope frame: it announces {} "
-                              "bytes, of at most {}",
-                              size, largest))
+                  fmt::format("the received data is not a bubblescope frame: it announces {}, "
+                              "of at most {}",
+                              counted(size, "byte"), largest))
             << kind;
     }
   }

@@ -204,11 +204,13 @@ TEST(Partition, MegatronCountsEmbeddingAndLossAsLayers) {
   EXPECT_EQ(error_of([&] { compute_megatron_counts(6, 2, {.first = 3, .last = 2}); }),
             "the ends have 5 of 6 layers, and there is no other stage for the rest; choose a "
             "larger `first_layers` or `last_layers`");
-  EXPECT_EQ(error_of([&] { compute_megatron_counts(30, 4, {}); }),
-            "30 layers do not divide evenly into 4 stages; give `first_layers` or `last_layers`");
-  EXPECT_EQ(error_of([&] { compute_megatron_counts(20, 4, {.first = 4, .last = 5}); }),
-            "11 layers do not divide evenly into the 2 inner stages; choose other `first_layers` "
-            "or `last_layers`");
+  EXPECT_EQ(
+      error_of([&] { compute_megatron_counts(30, 4, {}); }),
+      "30 layers cannot be divided evenly into 4 stages; give `first_layers` or `last_layers`");
+  EXPECT_EQ(
+      error_of([&] { compute_megatron_counts(20, 4, {.first = 4, .last = 5}); }),
+      "11 layers cannot be divided evenly into the 2 inner stages; choose other `first_layers` "
+      "or `last_layers`");
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST(Predict, DistributesWorkByLayers) {
   EXPECT_EQ(report.ranks[1].busy, 8 * 2 * (kForward + kBackward) * 3 / 4);
   config.costs = LayoutCosts{cost_of_ops(), {first}, {}};
   EXPECT_TRUE(
-      prediction_error(build("1f1b", 2, 8), config).starts_with("`layout` has 1 stages, but"));
+      prediction_error(build("1f1b", 2, 8), config).starts_with("`layout` has 1 stage, but"));
 }
 
 // 1000 bytes take 1000 ns at 8 Gb/s: F, message, F, B, message, B.

@@ -207,7 +207,7 @@ TEST(StageGraph, OfSideStagesTrainsOnlyShards) {
   exec::TrainingOptions tiny = small_model();
   tiny.model.vocabulary = 1;
   schedule.graph = two_heads().graph;
-  EXPECT_TRUE(fails_with([&] { exec::expect_trainable(schedule, tiny); }, "1 words"));
+  EXPECT_TRUE(fails_with([&] { exec::expect_trainable(schedule, tiny); }, "1 word "));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/predict/memory_caps.h"
 #include "tools/command_line.h"
@@ -148,7 +149,7 @@ std::string label_of(const Analysis& analysis) {
   else if (!reasons.empty())
     label = fmt::format("{} (trusted with reservations: {})", label, fmt::join(reasons, "; "));
   if (iterations.rows.size() > 1)
-    label += fmt::format(": median of {} iterations ({})", iterations.rows.size(),
+    label += fmt::format(": median of {} ({})", counted(iterations.rows.size(), "iteration"),
                          analysis.median_label);
   if (const std::string whole = traces::write_whole_step_text(iterations); !whole.empty())
     label += fmt::format(", whole step {} in the mean",

@@ -17,6 +17,7 @@
 #include "sim/analysis/pauses.h"
 #include "sim/analysis/replay.h"
 #include "sim/analysis/serving.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/predict/memory_caps.h"
@@ -298,8 +299,9 @@ traces::AssembledSteps read_steps(const std::vector<std::string>& paths, const s
   traces::AssembledSteps read = traces::assemble_steps(read_traces(paths, rules, streams));
   for (const traces::MeasuredStep& step : read.steps)
     if (step.program.ranks != read.steps.front().program.ranks)
-      throw Error(fmt::format("the traces are of {} and of {} ranks; analyze them one by one",
-                              read.steps.front().program.ranks, step.program.ranks));
+      throw Error(fmt::format("the traces are of {} and of {}; analyze them one by one",
+                              read.steps.front().program.ranks,
+                              counted(step.program.ranks, "rank")));
   read = traces::separate_incomplete_steps(std::move(read));
   read = traces::separate_unexplained_steps(
       traces::separate_warmup_steps(traces::separate_partial_steps(std::move(read))));

@@ -86,9 +86,9 @@ void print_text(const traces::Workload& workload, const traces::WorkloadVerdict&
                                           : "no hang found");
   if (verdict.shared_matches > 0)
     print_folded(
-        "  {} messages share source, destination and tag with others: the n-th send of "
-        "the file is taken to match the n-th receive\n",
-        verdict.shared_matches);
+        "  {} share source, destination and tag with others: the n-th send of the file is taken to "
+        "match the n-th receive\n",
+        counted(verdict.shared_matches, "message"));
   if (verdict.wildcards > 0)
     print_folded(
         "  {} from any rank or with any tag: which send they get depends on "

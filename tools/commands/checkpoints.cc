@@ -115,10 +115,9 @@ void Checkpoints::expect_usable(const traces::CheckpointManifest& manifest,
     throw Error(name + " is of another training: " + differences +
                 "; give the flags of that run, or another folder");
   if (manifest.step > total)
-    throw Error(
-        fmt::format("{} is later than the end of this run, which has {} steps with its "
-                    "warm-up; give more --steps",
-                    name, total));
+    throw Error(fmt::format(
+        "{} is later than the end of this run, which has {} with its warm-up; give more --steps",
+        name, counted(total, "step")));
 }
 
 /// Processes may see a shared folder at different times, so rank 0 looks and sends the others what
@@ -151,7 +150,7 @@ void Checkpoints::restore_part(const exec::ResumableTraining& training,
     refuse(error.what());
   }
   if (training.steps() != manifest.step)
-    refuse(fmt::format("it has the losses of {} steps instead of {}", training.steps(),
+    refuse(fmt::format("it has the losses of {} instead of {}", counted(training.steps(), "step"),
                        manifest.step));
 }
 
@@ -227,9 +226,10 @@ std::string to_string(const CheckpointReport& report, Nanos step) {
     return fmt::format("no checkpoint was due: --every {} is more than the steps of this run",
                        report.every);
   const SavedCheckpoint mean = mean_of(report.saved);
-  return fmt::format("{} in {}: {} bytes and {:.3g} ms each, {:.2g} % of the time",
-                     counted(std::ssize(report.saved), "checkpoint"), report.folder, mean.bytes,
-                     static_cast<double>(mean.time) / 1e6, 100 * time_share(report, step));
+  return fmt::format("{} in {}: {} and {:.3g} ms each, {:.2g} % of the time",
+                     counted(std::ssize(report.saved), "checkpoint"), report.folder,
+                     counted(mean.bytes, "byte"), static_cast<double>(mean.time) / 1e6,
+                     100 * time_share(report, step));
 }
 
 void write_checkpoints_json(traces::JsonWriter& json, const CheckpointReport& report, Nanos step) {

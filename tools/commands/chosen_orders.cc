@@ -141,9 +141,10 @@ void take_chosen_order(Measurement& measurement, ReadyPriority policy) {
 
 std::string to_string(const ChosenOrders& chosen) {
   return fmt::format(
-      "policy {}: {} of {} ops ran at another place than in their rank's order; {} of {} "
-      "ran in the order that is shown\n",
-      chosen.policy, chosen.moved, chosen.ops, chosen.same_steps, counted(chosen.steps, "step"));
+      "policy {}: {} of {} ran at another place than in their rank's order; {} of {} ran in the "
+      "order that is shown\n",
+      chosen.policy, chosen.moved, counted(chosen.ops, "op"), chosen.same_steps,
+      counted(chosen.steps, "step"));
 }
 
 }  // namespace bubblescope::tools

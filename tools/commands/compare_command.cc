@@ -141,10 +141,10 @@ void warn_of_model_sizes(const std::vector<ComparedRow>& rows, const PredictInpu
     if (row.step) by_stages.emplace(row.step->schedule->stages_per_pipeline(), row.name);
   if (by_stages.size() < 2) return;
   print_message(
-      "bubblescope: the costs hold for each stage, so {} with {} stages trains a smaller model "
-      "than {} with {}; give 'stage_kinds', or costs that are 'divisible'\n",
-      by_stages.begin()->second, by_stages.begin()->first, by_stages.rbegin()->second,
-      by_stages.rbegin()->first);
+      "bubblescope: the costs hold for each stage, so {} with {} trains a smaller model than {} "
+      "with {}; give 'stage_kinds', or costs that are 'divisible'\n",
+      by_stages.begin()->second, counted(by_stages.begin()->first, "stage"),
+      by_stages.rbegin()->second, by_stages.rbegin()->first);
 }
 
 /// Says what "vs best" compares where shapes differ.

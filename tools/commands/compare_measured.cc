@@ -10,6 +10,7 @@
 
 #include "exec/gpu/host/device_memory.h"
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "tools/commands/measured_spread.h"
 #include "tools/commands/measurement_json.h"
 #include "tools/commands/vs_best.h"
@@ -192,11 +193,11 @@ std::string order_text(const OrderAgreement& agreement) {
   if (agreement.pairs == 0) return {};
   if (!agreement.tau)
     return fmt::format(
-        "order of the schedules: unknown, none of {} pairs is further apart than its noise\n",
-        agreement.pairs);
+        "order of the schedules: unknown, none of {} is further apart than its noise\n",
+        counted(agreement.pairs, "pair"));
   return fmt::format(
-      "order of the schedules: Kendall's tau {:.2f} over {} of {} pairs{}\n", *agreement.tau,
-      agreement.counted, agreement.pairs,
+      "order of the schedules: Kendall's tau {:.2f} over {} of {}{}\n", *agreement.tau,
+      agreement.counted, counted(agreement.pairs, "pair"),
       agreement.counted < agreement.pairs ? "; the others are within the steps' noise" : "");
 }
 
@@ -297,8 +298,8 @@ std::string describe_noise_problem(const std::vector<Comparison>& comparisons) {
   std::string text = fmt::format("noisy: steps of {} took {} to {}", label,
                                  traces::format_time(widest.min), traces::format_time(widest.max));
   if (agreement.counted < agreement.pairs)
-    text += fmt::format(", and {} of {} pairs of schedules cannot be told apart",
-                        agreement.pairs - agreement.counted, agreement.pairs);
+    text += fmt::format(", and {} of {} of schedules cannot be told apart",
+                        agreement.pairs - agreement.counted, counted(agreement.pairs, "pair"));
   return text +
          "; take the errors below as no finer than that, or measure on a quiet machine with "
          "more --steps\n";

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/analysis/step_times.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/saturated.h"
 #include "traces/files/csv_string.h"
 #include "traces/text/time_axis.h"
@@ -36,9 +37,9 @@ double win_probability(const NamedReport& first, const NamedReport& second) {
 
 std::string write_win_probability_text(const std::vector<NamedReport>& reports) {
   if (!has_noise(reports)) return {};
-  std::string text = fmt::format(
-      "\n{:<16}{:>16}{:>16}", fmt::format("{} steps", reports[0].report->noise->makespans.size()),
-      "p50", "p95");
+  std::string text =
+      fmt::format("\n{:<16}{:>16}{:>16}",
+                  counted(reports[0].report->noise->makespans.size(), "step"), "p50", "p95");
   const auto width = [](const NamedReport& report) {
     return std::max<std::size_t>(report.name.size() + 2, 9);
   };

@@ -264,9 +264,9 @@ std::string describe_job(const char* name, const Side& side) {
                        fmt::join(job.why, "; "));
   if (!side.step || job.iterations == 1) return text;
   return text + fmt::format(
-                    "{} is the median of {} iterations; step_ns, replay_error, slowdown, causes "
-                    "and workers cover all of them\n",
-                    name, job.iterations);
+                    "{} is the median of {}; step_ns, replay_error, slowdown, causes and workers "
+                    "cover all of them\n",
+                    name, counted(job.iterations, "iteration"));
 }
 
 /// The changes from A's run to B's; empty where one of them is not a run.

@@ -8,6 +8,7 @@
 #include "exec/runtime/timed_work.h"
 #include "sim/analysis/analyze.h"
 #include "sim/analysis/idle.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/units.h"
 #include "tools/commands/chosen_orders.h"
 #include "tools/flags/field_names.h"
@@ -19,7 +20,7 @@ namespace {
 
 std::string describe_device(const exec::Processes& processes) {
   const std::string host = exec::describe_host();
-  return processes.here() ? std::to_string(processes.count()) + " processes; " + host : host;
+  return processes.here() ? counted(processes.count(), "process") + "; " + host : host;
 }
 
 /// The durations are not copied.

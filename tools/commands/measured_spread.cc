@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/quantile.h"
 #include "tools/commands/compare_table.h"
 #include "tools/commands/vs_best.h"
@@ -48,8 +49,8 @@ std::string describe_noise(const StepSpread& spread, std::int32_t ranks, std::in
   std::string text = fmt::format("noisy: steps took {} to {}", traces::format_time(spread.min),
                                  traces::format_time(spread.max));
   if (take_turns)
-    text +=
-        fmt::format(", and {} ranks, of which each needs a core, took turns on {}", ranks, cores);
+    text += fmt::format(", and {}, of which each needs a core, took turns on {}",
+                        counted(ranks, "rank"), cores);
   return text +
          "; take the times below as no finer than that, or measure on a quiet machine with a core "
          "for every rank and more --steps\n";

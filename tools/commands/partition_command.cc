@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/model/megatron_counts.h"
 #include "tools/commands/partition_costs.h"
 #include "tools/commands/partition_report.h"
@@ -31,8 +32,8 @@ constexpr const char* kPartitionExample =
 void expect_enough_layers(const LayerGraph& graph, std::int32_t stages) {
   if (graph.size() < stages)
     throw Error(Fault::kProblem,
-                fmt::format("{} has {} layers, which cannot fill {} stages; ask for fewer",
-                            graph.source, graph.size(), stages));
+                fmt::format("{} has {}, which cannot fill {}; ask for fewer", graph.source,
+                            counted(graph.size(), "layer"), counted(stages, "stage")));
 }
 
 /// The micro-batches that each rank of the schedule holds at its peak, with one stage per rank.

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tools/flags/output_format.h"
 #include "traces/costs/megatron_layout.h"
@@ -120,8 +121,8 @@ LayerLayout find_layout(const PartitionPlan& plan, const StageLayers& kinds) {
   const std::int32_t count =
       kinds.embeddings + kinds.transformers + kinds.predictions + kinds.losses;
   if (plan.graph.size() != count)
-    throw Error(fmt::format("--layers names {} layers, but {} has {}", count, plan.graph.source,
-                            plan.graph.size()));
+    throw Error(fmt::format("--layers names {}, but {} has {}", counted(count, "layer"),
+                            plan.graph.source, plan.graph.size()));
   LayerLayout layout;
   std::int32_t next = 0;
   for (const schedules::PartitionStage& stage : plan.partition.stages) {

@@ -131,10 +131,10 @@ std::vector<Outcome> use_one_gradient_type(std::vector<Outcome> outcomes) {
 /// Other plans are so many percent slower than the best, so it must take time.
 void expect_time(const Plan& best) {
   if (best.step == 0)
-    throw Error(fmt::format(
-        "the best plan, {} on {} ranks, takes no time, so no other can be compared with it; give "
-        "ops times above 0",
-        best.configuration.schedule, best.configuration.shape.ranks));
+    throw Error(
+        fmt::format("the best plan, {} on {}, takes no time, so no other can be compared with it; "
+                    "give ops times above 0",
+                    best.configuration.schedule, counted(best.configuration.shape.ranks, "rank")));
 }
 
 traces::PlanTable tabulate(const PlanQuestion& question,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "schedules/search/schedule_search.h"
+#include "sim/ir/counted.h"
 #include "tools/command_line.h"
 #include "tools/commands/exports.h"
 #include "tools/commands/gate.h"
@@ -118,7 +119,8 @@ const char* name_objective(schedules::Objective objective) {
 /// States what bounded a search that proved nothing: "within the limit of 5 ms".
 std::string ending(const SearchOptions& options) {
   if (is_interrupted()) return "stopped by Ctrl-C";
-  if (options.effort) return fmt::format("within the limit of {} timed ops", *options.effort);
+  if (options.effort)
+    return fmt::format("within the limit of {}", counted(*options.effort, "timed op"));
   return "within the limit of " + to_text(options.time_limit.value_or(kTimeLimit));
 }
 

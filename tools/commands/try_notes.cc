@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/lower.h"
 #include "sim/model/keep_workers.h"
 #include "sim/model/restage.h"
@@ -71,9 +72,10 @@ std::string try_other_ends(const FittedWork& work, const Prediction& tried, trac
   widen(row.change, 1, shortest, longest);
   if (others.empty()) return "";
   return fmt::format(
-      "; the first and the last count as having {}; with {} micro-batches the step is {}, which "
-      "its interval covers",
-      summary_of(kStageEnds, work.costs.ends), tried.schedule->shape.microbatches, others);
+      "; the first and the last count as having {}; with {} the step is {}, which its interval "
+      "covers",
+      summary_of(kStageEnds, work.costs.ends),
+      counted(tried.schedule->shape.microbatches, "micro-batch"), others);
 }
 
 using RankPair = std::pair<std::int32_t, std::int32_t>;
@@ -122,9 +124,8 @@ std::string try_unused_links(const FittedWork& work, const Prediction& tried, tr
 
 std::string describe_restaging(const std::string& names, bool are_several, std::int32_t stages,
                                std::int32_t measured) {
-  return fmt::format(
-      "{} {} {} stages, the trace {}: the work of each counts as spread evenly within it", names,
-      are_several ? "have" : "has", stages, measured);
+  return fmt::format("{} {} {}, the trace {}: the work of each counts as spread evenly within it",
+                     names, are_several ? "have" : "has", counted(stages, "stage"), measured);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "schedules/search/schedule_search.h"
 #include "sim/analysis/highest_peak.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/ir/quantile.h"
@@ -133,10 +134,11 @@ void expect_layers(std::int32_t chunks, const ScheduleDef& def, const Shape& mea
   const std::int32_t least = def.implied_chunks.value_or(def.default_chunks);
   const std::int32_t most = std::max({kMaxLayers / measured.ranks, measured.chunks, least});
   if (chunks <= most) return;
-  throw Error(fmt::format(
-      "cannot have {} chunks on each of {} ranks: every stage has a layer at least, and {} layers "
-      "are more than models have; give --vpp from {} to {}",
-      chunks, measured.ranks, std::int64_t{chunks} * measured.ranks, least, most));
+  throw Error(
+      fmt::format("cannot have {} on each of {}: every stage has a layer at least, and {} are more "
+                  "than models have; give --vpp from {} to {}",
+                  counted(chunks, "chunk"), counted(measured.ranks, "rank"),
+                  counted(std::int64_t{chunks} * measured.ranks, "layer"), least, most));
 }
 
 /// A schedule by its name, or "search", with the shape that it is tried in.

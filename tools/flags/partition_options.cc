@@ -41,7 +41,7 @@ std::vector<std::int32_t> parse_levels(const std::string& text) {
     levels.push_back(count);
     workers *= count;
     if (workers > kMaxWorkers)
-      throw Error("'" + text + "' has more than " + std::to_string(kMaxWorkers) + " workers");
+      throw Error("'" + text + "' has more than " + counted(kMaxWorkers, "worker"));
   }
   return levels;
 }
@@ -132,7 +132,7 @@ void check_levels(const PartitionOptions& options) {
   std::int32_t of_levels = 1;
   for (const std::int32_t level : options.levels) of_levels *= level;
   if (options.workers && !options.levels.empty() && of_levels != *options.workers)
-    throw Error("--levels has " + std::to_string(of_levels) + " workers, --workers says " +
+    throw Error("--levels has " + counted(of_levels, "worker") + ", --workers says " +
                 std::to_string(*options.workers) + "; leave --workers out");
   const std::size_t levels = std::max<std::size_t>(options.levels.size(), 1);
   const std::size_t speeds = options.bytes_per_second.size();

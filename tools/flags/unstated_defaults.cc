@@ -1,6 +1,7 @@
 // Compares the defaults of commands with those of Megatron-LM.
 #include "tools/flags/unstated_defaults.h"
 
+#include "sim/ir/counted.h"
 #include "tools/flags/framework_words.h"
 #include "tools/print.h"
 
@@ -11,9 +12,9 @@ namespace {
 void note_one_pipeline(const CommandFlags& app, const ModelOptions& options) {
   if (!options.global_batch || app.count("--dp") > 0 || app.count("-m") > 0) return;
   print_message(
-      "bubblescope: --dp 1 is assumed: the whole batch of {} samples goes through one pipeline; "
-      "--dp divides it\n",
-      *options.global_batch);
+      "bubblescope: --dp 1 is assumed: the whole batch of {} goes through one pipeline; --dp "
+      "divides it\n",
+      counted(*options.global_batch, "sample"));
 }
 
 /// Megatron-LM takes no notice of what is recomputed unless it is told to recompute.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "sim/ir/counted.h"
 #include "sim/model/megatron_counts.h"
 #include "tools/flags/arrival_options.h"
 #include "traces/costs/megatron_layout.h"
@@ -25,8 +26,8 @@ std::string uniform_text(const UniformCost& cost) {
 
 std::string ends_text(const UnevenEnds& ends) {
   std::string text;
-  if (ends.first) text += fmt::format(", {} layers on the first rank", *ends.first);
-  if (ends.last) text += fmt::format(", {} layers on the last rank", *ends.last);
+  if (ends.first) text += fmt::format(", {} on the first rank", counted(*ends.first, "layer"));
+  if (ends.last) text += fmt::format(", {} on the last rank", counted(*ends.last, "layer"));
   if (ends.counts_embedding) text += ", the embedding counted as a layer";
   if (ends.counts_loss) text += ", the loss counted as a layer";
   return text;

@@ -48,9 +48,9 @@ void expect_agreement(const Schedule& schedule, const PredictInputs& inputs,
   expect("--slices", given.slices, schedule.shape.slices);
   const std::int32_t microbatches = schedule.shape.microbatches;
   if (batch && microbatches_of(inputs, path) != microbatches)
-    throw Error(
-        fmt::format("{} has {} micro-batches, --global-batch-size {} makes {}; leave it out", path,
-                    microbatches, *batch, microbatches_of(inputs, path)));
+    throw Error(fmt::format("{} has {}, --global-batch-size {} makes {}; leave it out", path,
+                            counted(microbatches, "micro-batch"), *batch,
+                            microbatches_of(inputs, path)));
 }
 
 [[noreturn]] void refuse(const Schedule& schedule, const Problems& problems) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/model/balance_layers.h"
 #include "sim/model/known_errors.h"
 #include "sim/predict/model_fit.h"
@@ -191,8 +192,8 @@ std::string write_model_text(const PlacedModel& placed, const BubbleReport& repo
                                     : "embedding on the first, head on the last",
       table.text, name_flags(traces::describe_hidden(table.hidden)));
   if (ranks.size() > kMaxRows)
-    text +=
-        fmt::format("... and {} ranks more; --format json has them all\n", ranks.size() - kMaxRows);
+    text += fmt::format("... and {} more; --format json has them all\n",
+                        counted(ranks.size() - kMaxRows, "rank"));
   text += basis_text(placed.on);
   return draw.fit ? traces::fold_lines(text, draw.width) : text;
 }
@@ -253,11 +254,12 @@ std::string describe_memory_problem(const PlacedModel& placed, const BubbleRepor
   const std::string buffers =
       has_large_buffers ? fmt::format(", {} of buffers", gibibytes_text(held.buffers)) : "";
   return fmt::format(
-      "{} of {} ranks do not fit: rank {} needs {} GiB of {}, {} too much ({} of states{}, {} of "
+      "{} of {} {} not fit: rank {} needs {} GiB of {}, {} too much ({} of states{}, {} of "
       "activations); {}",
-      over, ranks.size(), fit.rank, gibibytes_text(fullest.peak), gibibytes_text(limit),
-      format_bytes(fullest.peak - limit), gibibytes_text(states), buffers,
-      gibibytes_text(fullest.activations), remedy(placed, fullest, report, limit));
+      over, counted(ranks.size(), "rank"), over == 1 ? "does" : "do", fit.rank,
+      gibibytes_text(fullest.peak), gibibytes_text(limit), format_bytes(fullest.peak - limit),
+      gibibytes_text(states), buffers, gibibytes_text(fullest.activations),
+      remedy(placed, fullest, report, limit));
 }
 
 void report_model_notes(const PlacedModel& placed, const BubbleReport& report,

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/offload.h"
 #include "sim/ir/op_kinds.h"
 #include "sim/model/restage.h"
@@ -31,9 +32,9 @@ void warn_of_unequal_backwards(const Schedule& schedule, const UniformCost& cost
 void note_restaging(const std::string& others, bool changes_ends, const PredictInputs& inputs) {
   const auto& table = std::get<CostTable>(inputs.config().costs);
   print_message(
-      "bubblescope: {} has {} stages and {}: their work is cut or joined as if it were spread "
-      "evenly within each{}\n",
-      inputs.flags().cost.file, table.stages.size(), others,
+      "bubblescope: {} has {} and {}: their work is cut or joined as if it were spread evenly "
+      "within each{}\n",
+      inputs.flags().cost.file, counted(table.stages.size(), "stage"), others,
       changes_ends ? fmt::format("; the first and the last count as having {} ('ends' in the file)",
                                  summary_of(kStageEnds, table.ends))
                    : "");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/model/full_groups.h"
 #include "tools/print.h"
 
@@ -67,10 +68,10 @@ void note_larger_bubble(const ScheduleDef& def, const ScheduleRequest& request) 
   if (!def.is_at_most_1f1b || def.is_at_most_1f1b(request)) return;
   const Shape& shape = request.shape;
   print_message(
-      "bubblescope: on {} ranks {} has at most the bubble of 1f1b with up to {} micro-batches, and "
-      "with {} where forwards and backwards differ by a factor of 2 at most; with {}, 1f1b may "
-      "have less\n",
-      shape.ranks, def.name, shape.ranks, 2 * std::int64_t{shape.ranks}, shape.microbatches);
+      "bubblescope: on {} {} has at most the bubble of 1f1b with up to {}, and with {} where "
+      "forwards and backwards differ by a factor of 2 at most; with {}, 1f1b may have less\n",
+      counted(shape.ranks, "rank"), def.name, counted(shape.ranks, "micro-batch"),
+      2 * std::int64_t{shape.ranks}, shape.microbatches);
 }
 
 void note_short_group(const ScheduleDef& def, const ScheduleRequest& request) {
@@ -79,9 +80,10 @@ void note_short_group(const ScheduleDef& def, const ScheduleRequest& request) {
   if (!full) return;
   const std::int32_t size = shape.group_size.value_or(shape.ranks);
   print_message(
-      "bubblescope: {0}: {1} micro-batches in groups of {2} leave a last group of {3}, which is "
-      "fewer than the {4} ranks and delays them all; --microbatch-group-size {5} does not\n",
-      def.name, shape.microbatches, size, shape.microbatches % size, shape.ranks, *full);
+      "bubblescope: {0}: {1} in groups of {2} leave a last group of {3}, which is "
+      "fewer than the {4} and delays them all; --microbatch-group-size {5} does not\n",
+      def.name, counted(shape.microbatches, "micro-batch"), size, shape.microbatches % size,
+      counted(shape.ranks, "rank"), *full);
 }
 
 void note_device_cap(const ScheduleDef& def, const ScheduleRequest& request,
@@ -105,9 +107,9 @@ void note_uneven_ranks(const Schedule& schedule, const PredictOptions& options) 
   const auto [fewest, most] = std::minmax_element(stages.begin(), stages.end());
   if (*fewest == *most) return;
   print_message(
-      "bubblescope: ranks of {} have {} to {} stages; times per rank are for {}, and every stage "
-      "takes an equal part of them (--costs-per chunk gives the time of a stage)\n",
-      schedule.name, *fewest, *most, schedule.shape.chunks);
+      "bubblescope: ranks of {} have {} to {}; times per rank are for {}, and every stage takes an "
+      "equal part of them (--costs-per chunk gives the time of a stage)\n",
+      schedule.name, *fewest, counted(*most, "stage"), schedule.shape.chunks);
 }
 
 void note_last_messages(const CostTable& table, const std::string& file) {

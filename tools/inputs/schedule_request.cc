@@ -33,17 +33,19 @@ std::int32_t chunks_of_layout(const ScheduleDef& def, const ShapeOptions& given,
   const auto stages = static_cast<std::int32_t>(given.layout.size());
   if (stages % ranks != 0)
     throw Error(
-        fmt::format("--layout has {} stages, which {} ranks cannot share evenly; write as "
-                    "many | that their number is a multiple",
-                    stages, ranks));
+        fmt::format("--layout has {}, which {} cannot share evenly; write as many | that their "
+                    "number is a multiple",
+                    counted(stages, "stage"), counted(ranks, "rank")));
   if (given.chunks && *given.chunks != stages / ranks)
-    throw Error(fmt::format("--layout has {} stages: that is --vpp {} on {} ranks, not {}", stages,
-                            stages / ranks, ranks, *given.chunks));
+    throw Error(fmt::format("--layout has {}: that is --vpp {} on {}, not {}",
+                            counted(stages, "stage"), stages / ranks, counted(ranks, "rank"),
+                            *given.chunks));
   if (def.implied_chunks && !def.repeats_chunks && *def.implied_chunks != stages / ranks)
-    throw Error(fmt::format(
-        "--layout has {} stages, {} for each of {} ranks, but {} always has "
-        "{}; write {} stages or choose another schedule",
-        stages, stages / ranks, ranks, def.name, *def.implied_chunks, ranks * *def.implied_chunks));
+    throw Error(
+        fmt::format("--layout has {}, {} for each of {}, but {} always has {}; write {} or choose "
+                    "another schedule",
+                    counted(stages, "stage"), stages / ranks, counted(ranks, "rank"), def.name,
+                    *def.implied_chunks, counted(ranks * *def.implied_chunks, "stage")));
   return stages / ranks;
 }
 
@@ -64,19 +66,18 @@ std::int32_t microbatches_of(const PredictInputs& inputs, const std::string& sch
   const std::int64_t microbatches = batch / samples;
   if (microbatches > kMaxMicrobatches)
     throw Error(
-        fmt::format("--global-batch-size {} makes {} micro-batches of {}, the "
-                    "limit is {}; give at most {}",
-                    batch, microbatches, counted(samples, "sample"), kMaxMicrobatches,
-                    kMaxMicrobatches * samples));
+        fmt::format("--global-batch-size {} makes {} of {}, the limit is {}; give at most {}",
+                    batch, counted(microbatches, "micro-batch"), counted(samples, "sample"),
+                    kMaxMicrobatches, kMaxMicrobatches * samples));
   if (batch % samples != 0)
     throw Error(
-        fmt::format("--global-batch-size {} is not a multiple of --dp {} times "
-                    "--micro-batch-size {}; give {}, or -m",
+        fmt::format("--global-batch-size {} is not a multiple of --dp {} times --micro-batch-size "
+                    "{}; give {}, or -m",
                     batch, parallel.data, parallel.micro_batch_size,
                     std::max<std::int64_t>(microbatches, 1) * samples));
   if (given && *given != microbatches)
-    throw Error(fmt::format("--global-batch-size {} makes {} micro-batches, not {}; leave -m out",
-                            batch, microbatches, *given));
+    throw Error(fmt::format("--global-batch-size {} makes {}, not {}; leave -m out", batch,
+                            counted(microbatches, "micro-batch"), *given));
   return static_cast<std::int32_t>(microbatches);
 }
 

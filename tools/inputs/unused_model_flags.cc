@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/lower_collectives.h"
 #include "sim/model/recompute_modules.h"
 #include "sim/model/runtime.h"
@@ -134,14 +135,14 @@ void note_divided_groups(const ModelOnDevices& on) {
   const std::int32_t node = on.gpu.per_node;
   if (tensor > node)
     print_message(
-        "bubblescope: a node has {} device{}, so that --tp {} uses the network between nodes; "
+        "bubblescope: a node has {}, so that --tp {} uses the network between nodes; "
         "--gpus-per-node says otherwise\n",
-        node, node == 1 ? "" : "s", tensor);
+        counted(node, "device"), tensor);
   if (node % tensor == 0 || tensor % node == 0) return;
   print_message(
-      "bubblescope: nodes of {} devices cannot be divided into groups of --tp {}, nor groups into "
-      "nodes: some lie in one node more than the times assume\n",
-      node, tensor);
+      "bubblescope: nodes of {} cannot be divided into groups of --tp {}, nor groups into nodes: "
+      "some lie in one node more than the times assume\n",
+      counted(node, "device"), tensor);
 }
 
 }  // namespace

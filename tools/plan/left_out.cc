@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sim/ir/counted.h"
 #include "sim/model/schedule_def.h"
 #include "sim/model/schedule_refusal.h"
 #include "sim/model/stage_loads.h"
@@ -132,12 +133,12 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
     const auto write = [&](const char* flag) {
       return axis.flag == flag ? fmt::format("{} {}", flag, number) : std::string(flag);
     };
-    return fmt::format("no {} x {} x {} divides {} devices", write("--tp"), write("--cp"),
-                       write("--pp"), axes.gpus);
+    return fmt::format("no {} x {} x {} divides {}", write("--tp"), write("--cp"), write("--pp"),
+                       counted(axes.gpus, "device"));
   }
   const std::int64_t stages = max_stages(planner.model().model);
   if (axis.flag == "--pp" && number > stages)
-    return fmt::format("the layers of the model make {} stages at most", stages);
+    return fmt::format("the layers of the model make {} at most", counted(stages, "stage"));
   if (axis.flag == "--etp") return "it does not divide the ranks of any stage";
   if (axis.flag == "--vpp")
     return fmt::format(
@@ -145,8 +146,8 @@ std::string explain_unused(const NumberAxis& axis, std::int32_t number,
         "chunks of their own",
         stages);
   return fmt::format(
-      "the batch of {} samples cannot be divided among the data ranks in whole micro-batches",
-      axes.global_batch);
+      "the batch of {} cannot be divided among the data ranks in whole micro-batches",
+      counted(axes.global_batch, "sample"));
 }
 
 /// The reason of the first refusal among the configurations of a number; empty where there is none.

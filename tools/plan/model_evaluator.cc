@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/lower.h"
 #include "sim/ir/size_limits.h"
 #include "sim/model/known_errors.h"
@@ -200,10 +201,10 @@ void ModelEvaluator::assign_splits(const Configuration& configuration, const Mod
   const bool none = std::none_of(split_choice_->layers.begin(), split_choice_->layers.end(),
                                  [](const auto& layers) { return layers.has_value(); });
   if (none)
-    split_choice_->refused.refusal =
-        fmt::format("{} layers cannot be assigned to {} stages by --split {}", here.model.layers,
-                    ordered.schedule->stages_per_pipeline() - ordered.schedule->side_stages,
-                    name_of(kLayerSplits, splits.front()));
+    split_choice_->refused.refusal = fmt::format(
+        "{} cannot be assigned to {} by --split {}", counted(here.model.layers, "layer"),
+        counted(ordered.schedule->stages_per_pipeline() - ordered.schedule->side_stages, "stage"),
+        name_of(kLayerSplits, splits.front()));
 }
 
 /// Adds a model's rates to a plan: how well the devices are used.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/registry.h"
 #include "sim/model/place_stages.h"
@@ -262,18 +263,19 @@ std::vector<Configuration> ModelPlanner::parallelisms() const {
   all = varied(all, axes_.ranks, [](Configuration& next, auto ranks) { next.shape.ranks = ranks; });
   all = with_data_ranks(std::move(all), axes_.gpus);
   if (all.empty())
-    throw Error(fmt::format("no --tp x --cp x --pp of {} x {} x {} divides {} devices; change one",
+    throw Error(fmt::format("no --tp x --cp x --pp of {} x {} x {} divides {}; change one",
                             fmt::join(axes_.tensor, ","), fmt::join(axes_.context, ","),
-                            fmt::join(axes_.ranks, ","), axes_.gpus));
+                            fmt::join(axes_.ranks, ","), counted(axes_.gpus, "device")));
   const std::set<std::int32_t> data = data_ranks(all);
   all = varied(all, axes_.micro_batch_sizes,
                [](Configuration& next, auto size) { next.micro_batch_size = size; });
   all = with_microbatches(std::move(all), axes_.global_batch);
   if (all.empty())
-    throw Error(fmt::format(
-        "the batch of {} samples cannot be divided among --dp {} in micro-batches of {}; "
-        "change --global-batch-size, --gpus or --pp",
-        axes_.global_batch, fmt::join(data, ","), fmt::join(axes_.micro_batch_sizes, ",")));
+    throw Error(
+        fmt::format("the batch of {} cannot be divided among --dp {} in micro-batches of {}; "
+                    "change --global-batch-size, --gpus or --pp",
+                    counted(axes_.global_batch, "sample"), fmt::join(data, ","),
+                    fmt::join(axes_.micro_batch_sizes, ",")));
   all = with_expert_ranks(std::move(all));
   all = varied(all, axes_.recomputes, [](Configuration& next, const RecomputeChoice& choice) {
     next.recompute = choice.recompute;

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/nearest_names.h"
 #include "sim/ir/recompute.h"
 #include "sim/ir/registry.h"
@@ -77,19 +78,19 @@ std::vector<std::int32_t> parse_layers(const std::string& text) {
     numbers.insert(more.begin(), more.end());
   }
   if (!numbers.empty() && *numbers.rbegin() > kMaxRecomputedLayers)
-    throw Error(fmt::format("'{}' is more than the {} layers that a stage may have", text,
-                            kMaxRecomputedLayers));
+    throw Error(fmt::format("'{}' is more than the {} that a stage may have", text,
+                            counted(kMaxRecomputedLayers, "layer")));
   return {numbers.begin(), numbers.end()};
 }
 
 /// Applies the limits of a single schedule.
 void expect_sizes(const Axes& axes) {
   if (!axes.ranks.empty() && axes.ranks.back() > kMaxRanks)
-    throw Error(fmt::format("--pp {} is more than the {} ranks that a pipeline may have",
-                            axes.ranks.back(), kMaxRanks));
+    throw Error(fmt::format("--pp {} is more than the {} that a pipeline may have",
+                            axes.ranks.back(), counted(kMaxRanks, "rank")));
   if (!axes.chunks.empty() && axes.chunks.back() > kMaxChunks)
-    throw Error(fmt::format("--vpp {} is more than the {} chunks that a rank may have",
-                            axes.chunks.back(), kMaxChunks));
+    throw Error(fmt::format("--vpp {} is more than the {} that a rank may have", axes.chunks.back(),
+                            counted(kMaxChunks, "chunk")));
 }
 
 void add_axes(CommandFlags& app, PlanQuestion& options) {

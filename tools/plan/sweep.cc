@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "tools/flags/words.h"
 #include "tools/interrupt.h"
@@ -49,8 +50,8 @@ std::vector<std::int32_t> numbers_of(const std::string& range) {
   if (first > last) throw Error("'" + range + "' goes down; write the smaller number first");
   if (multiplies && step < 2) throw Error("'" + range + "' never ends; multiply by 2 or more");
   if (!multiplies && (std::int64_t{last} - first) / step >= kMaxNumbers)
-    throw Error(
-        fmt::format("'{}' has more than {} numbers; take larger steps", range, kMaxNumbers));
+    throw Error(fmt::format("'{}' has more than {}; take larger steps", range,
+                            counted(kMaxNumbers, "number")));
   std::vector<std::int32_t> numbers;
   for (std::int64_t number = first; number <= last;
        number = multiplies ? number * step : number + step)
@@ -120,8 +121,9 @@ class SharedSweep {
 void draw_bar(std::size_t done, std::size_t all) {
   constexpr std::size_t kWidth = 40;
   const std::size_t filled = kWidth * done / all;
-  draw_progress(fmt::format("\r{}{} {} of {} configurations", std::string(filled, '#'),
-                            std::string(kWidth - filled, '.'), done, all));
+  draw_progress(fmt::format("\r{}{} {} of {}", std::string(filled, '#'),
+                            std::string(kWidth - filled, '.'), done,
+                            counted(all, "configuration")));
   if (done == all) draw_progress("\r\x1b[K");
 }
 

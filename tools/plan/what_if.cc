@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/saturated.h"
 #include "sim/ir/size_limits.h"
 #include "sim/model/full_groups.h"
@@ -61,8 +62,8 @@ std::vector<std::int32_t> chunks_for(const ScheduleDef& def, const Axes& axes) {
 
 void expect_plannable(std::size_t configurations) {
   if (configurations > kMaxConfigurations)
-    throw Error(fmt::format("{} configurations are too many, the limit is {}; vary less",
-                            configurations, kMaxConfigurations));
+    throw Error(fmt::format("{} are too many, the limit is {}; vary less",
+                            counted(configurations, "configuration"), kMaxConfigurations));
 }
 
 ShapeOptions shape_of(const Configuration& configuration, ShapeOptions shape) {

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/digest.h"
 #include "sim/ir/error.h"
 #include "traces/files/descriptor.h"
@@ -128,7 +129,8 @@ std::string CheckpointFolder::read_part(const CheckpointManifest& manifest,
   const CheckpointPart& expected = manifest.parts[part];
   std::string bytes = read_file(name);
   if (static_cast<Bytes>(bytes.size()) != expected.bytes)
-    throw Error(fmt::format("{} has {} bytes instead of {}", name, bytes.size(), expected.bytes));
+    throw Error(fmt::format("{} has {} instead of {}", name, counted(bytes.size(), "byte"),
+                            expected.bytes));
   if (digest_text(digest(bytes)) != expected.checksum)
     throw Error(name + " was damaged: its content does not match its checksum");
   return bytes;

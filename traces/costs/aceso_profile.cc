@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/number.h"
 #include "traces/files/csv_string.h"
@@ -81,7 +82,8 @@ std::string_view layer_of(const Layer& row) {
 
 void add_layer(LayerGraph& graph, Layer layer) {
   if (static_cast<std::size_t>(graph.size()) == kMaxLayers)
-    throw Error(fmt::format("{}: has more than {} layers; repeat fewer", graph.source, kMaxLayers));
+    throw Error(fmt::format("{}: has more than {}; repeat fewer", graph.source,
+                            counted(kMaxLayers, "layer")));
   graph.inputs.emplace_back();
   if (graph.size() > 0) graph.inputs.back().push_back(graph.size() - 1);
   graph.layers.push_back(std::move(layer));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/range.h"
 #include "traces/costs/part_entries.h"
@@ -29,8 +30,8 @@ void expect_length(const JsonNode& list, const char* per, ListLength& length) {
     list.refuse("has more entries than a step may have micro-batches; give fewer");
   if (length.where.empty()) length = {entries, list.pointer()};
   if (entries != length.entries)
-    list.refuse(fmt::format("has {} entries, but {} has {}; give both one per {}", entries,
-                            length.where, length.entries, per));
+    list.refuse(fmt::format("has {}, but {} has {}; give both one per {}",
+                            counted(entries, "entry"), length.where, length.entries, per));
 }
 
 void read_slices(const JsonNode& node, CostList& list, ListLengths& lengths) {
@@ -138,8 +139,8 @@ void StageCount::add_list(const JsonNode& list) {
     where_ = list.pointer();
   }
   if (entries != *count_)
-    list.refuse(fmt::format("has {} entries, but {} has {}; give both one per stage", entries,
-                            where_, *count_));
+    list.refuse(fmt::format("has {}, but {} has {}; give both one per stage",
+                            counted(entries, "entry"), where_, *count_));
 }
 
 }  // namespace bubblescope::traces

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/model/find_gpu.h"
 #include "sim/model/fit_gemm_rate.h"
@@ -69,8 +70,8 @@ Bytes device_memory_of(const JsonNode& node) {
   constexpr Bytes kMinMemory = Bytes{1} << 20;
   const Bytes memory = node.bytes();
   if (memory < kMinMemory)
-    node.refuse("is " + std::to_string(memory) +
-                " bytes; write the memory of a device with its unit, such as \"80GiB\"");
+    node.refuse("is " + counted(memory, "byte") +
+                "; write the memory of a device with its unit, such as \"80GiB\"");
   return memory;
 }
 

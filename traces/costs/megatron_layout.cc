@@ -90,7 +90,7 @@ class Expansion {
 
   void append(std::string& letters, const std::string& more) const {
     if (letters.size() + more.size() > kMaxLetters)
-      refuse(fmt::format("more than {} layers and stages", kMaxLetters));
+      refuse(fmt::format("more layers and stages than {}", kMaxLetters));
     letters += more;
   }
 

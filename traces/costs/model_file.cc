@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "traces/costs/own_format.h"
@@ -268,8 +269,8 @@ void set_windows(Transformer& model, ModelConfig& config) {
   model.local_layers = model.layers;
   if (const auto types = config.member("layer_types")) {
     if (types->size() != static_cast<std::size_t>(model.layers))
-      types->refuse("has " + std::to_string(types->size()) + " entries for " +
-                    std::to_string(model.layers) + " layers; give one per layer");
+      types->refuse("has " + counted(types->size(), "entry") + " for " +
+                    counted(model.layers, "layer") + "; give one per layer");
     model.local_layers = 0;
     for (std::size_t layer = 0; layer < types->size(); ++layer)
       model.local_layers += (*types)[layer].text() == "sliding_attention" ? 1 : 0;

@@ -132,7 +132,7 @@ class GraphReader {
     if (line.front() == '\t') return read_edge(trim(line), place);
     Layer layer = read_layer(line, place);
     if (layers_.size() == kMaxLayers)
-      place.refuse(fmt::format("is beyond the limit of {} layers", kMaxLayers));
+      place.refuse(fmt::format("is beyond the limit of {}", counted(kMaxLayers, "layer")));
     if (!number_.emplace(layer.name, layers_.size()).second)
       place.refuse(shown(layer.name) + " was there before; names must differ");
     layers_.push_back(std::move(layer));
@@ -288,10 +288,9 @@ LayerGraph parse_model_profile(std::string_view text, const std::string& file,
 LayerGraph read_model_profile(const std::string& path, std::int32_t repeats) {
   LayerGraph graph = parse_model_profile(read_file(path), name_input(path), repeats);
   if (graph.size() > kMaxSearchedLayers)
-    throw Error(
-        fmt::format("{}: has {} layers, and cutting takes memory and time for every pair of "
-                    "them: the limit is {}",
-                    path, graph.size(), kMaxSearchedLayers));
+    throw Error(fmt::format(
+        "{}: has {}, and cutting takes memory and time for every pair of them: the limit is {}",
+        path, counted(graph.size(), "layer"), kMaxSearchedLayers));
   expect_sizes(graph, path);
   return graph;
 }

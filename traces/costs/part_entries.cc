@@ -109,7 +109,8 @@ OpParts read_op(const JsonNode& node) {
   }
   const JsonNode list = node.is_array() ? node : node.at("parts");
   if (list.size() > static_cast<std::size_t>(kMaxPartsOfOp))
-    list.refuse(fmt::format("has more than {} entries; fold parts into one", kMaxPartsOfOp));
+    list.refuse(
+        fmt::format("has more than {}; fold parts into one", counted(kMaxPartsOfOp, "entry")));
   PartsAbove above;
   for (std::size_t at = 0; at < list.size(); ++at) {
     const JsonNode part = list[at];

@@ -8,6 +8,7 @@
 
 #include "sim/analysis/analyze.h"
 #include "sim/engine/simulate.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/drawings/dot_graph.h"
 #include "traces/drawings/graphviz_module.h"
@@ -45,9 +46,9 @@ std::string write_graph(const StepRecord& record, const std::string& file) {
   const std::size_t nodes = count_dot_nodes(record.program);
   if (nodes > kMaxRendered)
     throw Error(
-        fmt::format("{}: a graph of {} ops is too large to render (at most {}); take fewer "
+        fmt::format("{}: a graph of {} is too large to render (at most {}); take fewer "
                     "micro-batches, or write it as .dot",
-                    file, nodes, kMaxRendered));
+                    file, counted(nodes, "op"), kMaxRendered));
   return render_graph(write_dot(record), format.substr(1), find_module());
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/nearest_names.h"
 #include "traces/files/quote.h"
@@ -90,7 +91,7 @@ std::size_t JsonNode::size() const {
 }
 
 JsonNode JsonNode::operator[](std::size_t index) const& {
-  if (index >= size()) refuse(fmt::format("has {} entries; add entry {}", size(), index));
+  if (index >= size()) refuse(fmt::format("has {}; add entry {}", counted(size(), "entry"), index));
   return JsonNode((*value_)[index], *this, nullptr, index);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "traces/costs/megatron_layout.h"
 
@@ -58,9 +59,9 @@ void expect_predictions_together(const LayerLayout& layout) {
   const auto stages = std::count_if(layout.begin(), layout.end(),
                                     [](const StageLayers& stage) { return stage.predictions > 0; });
   if (stages > 1)
-    throw Error(
-        Fault::kProblem,
-        fmt::format("the layers m are on {} stages; Megatron-LM takes them on one", stages));
+    throw Error(Fault::kProblem,
+                fmt::format("the layers m are on {}; Megatron-LM takes them on one",
+                            counted(stages, "stage")));
 }
 
 /// torchtitan's split (_generate_llm_fqn_per_model_part): the ends count as so many layers more,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/send_budget.h"
 #include "traces/plans/break_even_text.h"
 #include "traces/plans/heat_map.h"
@@ -206,8 +207,8 @@ std::string write_tight(const PlanTable& table) {
   return fmt::format(
       "! {} less than {} of {} memory free, by which predicted memory is off on published runs: "
       "{} may not fit{}.\n",
-      tight == 1 ? "1 plan leaves" : fmt::format("{} plans leave", tight),
-      format_percent(kMemoryError), tight == 1 ? "its" : "their", tight == 1 ? "it" : "they",
+      counted(tight, "plan") + (tight == 1 ? " leaves" : " leave"), format_percent(kMemoryError),
+      tight == 1 ? "its" : "their", tight == 1 ? "it" : "they",
       table.reserves_memory ? "" : " (`reserve_memory` 5% keeps more)");
 }
 

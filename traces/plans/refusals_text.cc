@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/send_budget.h"
 #include "traces/text/wording.h"
 
@@ -79,11 +80,10 @@ std::string write_refusals(const PlanTable& table, std::size_t name_width) {
         refused.closest ? fmt::format(", closest {}", describe_differences(*refused.closest)) : "";
     const std::string tried =
         refused.configurations > 0 ? counted(refused.configurations, "configuration") : "not tried";
-    text +=
-        fmt::format("  {:<{}} {}{}: {}{}\n",
-                    is_one ? refused.schedule : fmt::format("{} schedules", group.schedules.size()),
-                    name_width, tried, closest, refused.reason,
-                    is_one ? "" : fmt::format(" ({})", fmt::join(group.schedules, ", ")));
+    text += fmt::format("  {:<{}} {}{}: {}{}\n",
+                        is_one ? refused.schedule : counted(group.schedules.size(), "schedule"),
+                        name_width, tried, closest, refused.reason,
+                        is_one ? "" : fmt::format(" ({})", fmt::join(group.schedules, ", ")));
   }
   return text.empty() ? text : "\nleft out:\n" + text;
 }

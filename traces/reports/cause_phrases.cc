@@ -182,12 +182,11 @@ CausePhrases phrase(const SlowOnMostRanks& slow, const Cause& cause) {
 CausePhrases phrase(const ReplicasThatBeginLate& late, const Cause& cause) {
   const bool are_several = late.replicas.size() > 1;
   const std::string place = name_replicas({late.replicas.begin(), late.replicas.end()});
-  return {
-      place, "late start of " + place,
-      fmt::format("late start: {} begin{} {} ops later in the step than the earliest one does, {}",
-                  place, are_several ? "" : "s", are_several ? "their" : "its",
-                  among_steps(late.steps, cause)),
-      are_several ? "if they began as soon as that one" : "if it began as soon as that one"};
+  return {place, "late start of " + place,
+          fmt::format("late start: {} begin{} {} later in the step than the earliest one does, {}",
+                      place, are_several ? "" : "s", are_several ? "their ops" : "its ops",
+                      among_steps(late.steps, cause)),
+          are_several ? "if they began as soon as that one" : "if it began as soon as that one"};
 }
 
 CausePhrases phrase(const UnevenOps&, const Cause&) {

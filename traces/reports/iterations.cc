@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/quantile.h"
 #include "traces/reports/cause_phrases.h"
 #include "traces/reports/cause_text.h"
@@ -153,7 +154,7 @@ std::string slowdown_text(const Iterations& iterations) {
   if (replicated) workers += fmt::format(" of replica {}", slowest->replica);
   workers += " alone";
   if (slowdown.slowest_workers > 1)
-    workers = fmt::format("the {} slowest workers", slowdown.slowest_workers);
+    workers = "the " + counted(slowdown.slowest_workers, "slowest worker");
   text += fmt::format(
       "; of the difference, fixing {}\n"
       "          takes away {:.0f} %, fixing the last rank{} {:.0f} %\n",
@@ -225,7 +226,7 @@ std::string between_text(const BetweenSteps& between, Nanos step) {
       "between:  {} from the last op of a step to the first of the next, {}\n",
       format_time(between.mean),
       between.pairs == 1 ? "of one pair"
-                         : fmt::format("in the mean of {} consecutive pairs", between.pairs));
+                         : "in the mean of " + counted(between.pairs, "consecutive pair"));
   if (between.longest <= 2 * between.median ||
       fraction(between.longest - between.median, step) <= kMinRest)
     return text;

@@ -20,9 +20,9 @@ std::string describe_errors(const KnownErrors& errors) {
   const std::string under = errors.runtime.empty() ? "" : fmt::format(" under {}", errors.runtime);
   const std::string in = errors.precision.empty() ? "" : fmt::format(" in {}", errors.precision);
   const std::string runs = fmt::format(
-      "nine in ten published runs like it ({} of {} models on {} devices{}{}, and wider classes)",
+      "nine in ten published runs like it ({} of {} models on {}{}{}, and wider classes)",
       errors.runs, errors.experts ? "expert" : "dense",
-      errors.generation.empty() ? "all" : errors.generation, under, in);
+      std::string(errors.generation.empty() ? "all" : errors.generation) + " devices", under, in);
   const int least = longer_percent(errors.highest);
   const int most = longer_percent(errors.lowest);
   if (errors.highest < 0)

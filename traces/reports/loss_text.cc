@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/ir/counted.h"
 #include "traces/text/fit_table.h"
 
 namespace bubblescope::traces {
@@ -38,7 +39,8 @@ class LossTable {
 
 std::string describe_loss(const LossReport& report) {
   const auto& [lost, at, detection] = report.loss;
-  std::string text = fmt::format("rank {} of one of {} replicas is lost", lost.rank, lost.replicas);
+  std::string text =
+      fmt::format("rank {} of one of {} is lost", lost.rank, counted(lost.replicas, "replica"));
   if (!report.interrupted) return text + " between two steps\n";
   text += fmt::format(" at {}", to_text(*at));
   if (detection > 0) text += fmt::format(", which is known {} later", to_text(detection));
@@ -61,7 +63,7 @@ std::string write_loss_text(const LossReport& report) {
   std::string text = describe_loss(report) + table.draw();
   text += fmt::format("no order of the next steps is faster than {}\n", to_text(report.bound));
   const std::string left =
-      fmt::format("{} micro-batches on each of the others", report.left_microbatches);
+      fmt::format("{} on each of the others", counted(report.left_microbatches, "micro-batch"));
   if (report.without_replica)
     return text + fmt::format("without the damaged replica there are {}\n", left);
   const std::string reason = report.left_refusal.empty() ? "" : ": " + report.left_refusal;

@@ -10,6 +10,7 @@
 
 #include "sim/analysis/critical_path.h"
 #include "sim/analysis/pair_times.h"
+#include "sim/ir/counted.h"
 #include "traces/text/palette.h"
 #include "traces/text/time_axis.h"
 #include "traces/text/wording.h"
@@ -104,7 +105,7 @@ std::string segment_text(const Program& program, const Segment& segment) {
   if (segment.ops.size() == 1) return first;
   const std::string last = name(segment.ops.back());
   if (segment.ops.size() == 2) return first + " " + last;
-  return fmt::format("{} … {} ({} ops, {})", first, last, segment.ops.size(),
+  return fmt::format("{} … {} ({}, {})", first, last, counted(segment.ops.size(), "op"),
                      format_time(segment.time));
 }
 

@@ -264,7 +264,8 @@ std::string job_line(const BubbleReport& report) {
   const JobStep& job = *report.job;
   std::string text = fmt::format("step         {}", format_time(job.step));
   if (report.noise) text += " in the mean";
-  if (job.replicas > 1) text += fmt::format(", of the slowest of {} replicas", job.replicas);
+  if (job.replicas > 1)
+    text += fmt::format(", of the slowest of {}", counted(job.replicas, "replica"));
   if (job.outside_pipeline > 0)
     text += fmt::format(", with {} outside the pipeline", format_time(job.outside_pipeline));
   return text + "\n";

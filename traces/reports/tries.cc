@@ -75,7 +75,7 @@ void write_without(JsonWriter& json, const CauseReport* causes, Nanos step) {
 std::string row_text(const TryRow& row, std::optional<double> measured_step) {
   const bool is_measured = measured_step.has_value();
   std::string name = row.schedule;
-  if (row.chunks) name += fmt::format(", {} chunks", *row.chunks);
+  if (row.chunks) name += fmt::format(", {}", counted(*row.chunks, "chunk"));
   if (is_measured) name += " (measured)";
   if (!row.problem.empty())
     return fmt::format("{:<26}{:>5}  {}\n", name, row.microbatches, row.problem);

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 #include "sim/ir/plain_text.h"
 #include "traces/schedules/rank_jobs.h"
@@ -109,11 +110,12 @@ std::vector<FilePart> write_goal(const PricedSchedule& priced, Cpus cpus) {
   fmt::memory_buffer out;
   const auto end = std::back_inserter(out);
   fmt::format_to(end,
-                 "// {}: {} ranks, {} micro-batches, made by bubblescope\n"
+                 "// {}: {}, {}, made by bubblescope\n"
                  "// LogGOPSim -L {} -o 0 -g 0 -O 0 -G 0 -S 65535 -f FILE.bin (after txt2bin; "
                  "nanoseconds)\nnum_ranks {}\n",
-                 escape_line(priced.schedule->name), ranks.size(),
-                 priced.schedule->shape.microbatches, latency.value_or(0), ranks.size());
+                 escape_line(priced.schedule->name), counted(ranks.size(), "rank"),
+                 counted(priced.schedule->shape.microbatches, "micro-batch"), latency.value_or(0),
+                 ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     fmt::format_to(end, "\nrank {} {{\n", rank);
     append_rank(out, ranks[rank], cpus);

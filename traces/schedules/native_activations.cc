@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/recompute.h"
 
 namespace bubblescope::traces {
@@ -19,8 +20,8 @@ Recompute read_recompute(const JsonNode& node) {
 
 void expect_size(const JsonNode& node, std::size_t size, const char* what) {
   if (node.size() == size) return;
-  node.refuse(
-      fmt::format("has {} entries for {} {}s; give one per {}", node.size(), size, what, what));
+  node.refuse(fmt::format("has {} for {}; give one per {}", counted(node.size(), "entry"),
+                          counted(size, what), what));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/size_limits.h"
 #include "traces/files/format.h"
 #include "traces/files/quote.h"
@@ -39,19 +40,19 @@ Shape read_shape(const JsonNode& node) {
 void read_placement(const JsonNode& node, Schedule& schedule) {
   const auto stages = node.size();
   if (stages == 0 || stages > std::size_t{kMaxStages})
-    node.refuse(fmt::format("has {} stages; 1 to {} are possible", stages, kMaxStages));
+    node.refuse(fmt::format("has {}; 1 to {} are possible", counted(stages, "stage"), kMaxStages));
   for (std::size_t stage = 0; stage < stages; ++stage)
     schedule.rank_of_stage.push_back(node[stage].integer32(0, schedule.shape.ranks - 1));
   if (schedule.stages() % schedule.pipelines != 0)
-    node.refuse(fmt::format("has {} stages, which {} pipelines cannot share evenly; correct one",
-                            stages, schedule.pipelines));
+    node.refuse(fmt::format("has {}, which {} cannot share evenly; correct one",
+                            counted(stages, "stage"), counted(schedule.pipelines, "pipeline")));
 }
 
 /// Reads the stage graph: for each stage, the stages that it reads.
 void read_inputs(const JsonNode& node, Schedule& schedule) {
   if (node.size() != schedule.rank_of_stage.size())
-    node.refuse(fmt::format("has {} entries for {} stages; give a list of stages for each",
-                            node.size(), schedule.stages()));
+    node.refuse(fmt::format("has {} for {}; give a list of stages for each",
+                            counted(node.size(), "entry"), counted(schedule.stages(), "stage")));
   StageLists inputs(node.size());
   for (std::size_t stage = 0; stage < node.size(); ++stage) {
     const JsonNode list = node[stage];
@@ -89,8 +90,8 @@ RankOrder read_ops(const JsonNode& node) {
 
 std::vector<RankOrder> read_lists(const JsonNode& node, const Shape& shape) {
   if (node.size() != static_cast<std::size_t>(shape.ranks))
-    node.refuse(fmt::format("has {} entries for {} ranks; give one string per rank", node.size(),
-                            shape.ranks));
+    node.refuse(fmt::format("has {} for {}; give one string per rank",
+                            counted(node.size(), "entry"), counted(shape.ranks, "rank")));
   std::vector<RankOrder> lists;
   for (std::size_t rank = 0; rank < node.size(); ++rank) lists.push_back(read_ops(node[rank]));
   return lists;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 namespace bubblescope::traces {
 
@@ -52,8 +53,8 @@ void read_turns(const JsonNode& node, Schedule& schedule) {
   if (schedule.replicas_of_stage.empty())
     node.refuse("is how replicas take turns, and there are none; give 'replicas' for every stage");
   if (node.size() != static_cast<std::size_t>(schedule.stages()))
-    node.refuse(fmt::format("has {} entries for {} stages; give one per stage", node.size(),
-                            schedule.stages()));
+    node.refuse(fmt::format("has {} for {}; give one per stage", counted(node.size(), "entry"),
+                            counted(schedule.stages(), "stage")));
   for (std::size_t stage = 0; stage < node.size(); ++stage) {
     if (node[stage].size() == 0) node[stage].refuse("is empty; name the replica of a micro-batch");
     std::vector<std::int32_t>& turns = schedule.turns_of_stage.emplace_back();
@@ -68,8 +69,9 @@ void read_turns(const JsonNode& node, Schedule& schedule) {
 void read_asynchronous(const JsonNode& node, Schedule& schedule) {
   if (const auto replicas = node.find("replicas")) {
     if (replicas->size() != static_cast<std::size_t>(schedule.stages()))
-      replicas->refuse(fmt::format("has {} entries for {} stages; give one per stage",
-                                   replicas->size(), schedule.stages()));
+      replicas->refuse(fmt::format("has {} for {}; give one per stage",
+                                   counted(replicas->size(), "entry"),
+                                   counted(schedule.stages(), "stage")));
     for (std::size_t stage = 0; stage < replicas->size(); ++stage)
       schedule.replicas_of_stage.push_back(
           (*replicas)[stage].integer32(1, schedule.shape.ranks - schedule.rank_of_stage[stage]));
@@ -77,8 +79,9 @@ void read_asynchronous(const JsonNode& node, Schedule& schedule) {
   if (const auto turns = node.find("turns")) read_turns(*turns, schedule);
   const auto weights = node.find("weights");
   if (weights && weights->size() != static_cast<std::size_t>(schedule.shape.ranks))
-    weights->refuse(fmt::format("has {} entries for {} ranks; give one string per rank",
-                                weights->size(), schedule.shape.ranks));
+    weights->refuse(fmt::format("has {} for {}; give one string per rank",
+                                counted(weights->size(), "entry"),
+                                counted(schedule.shape.ranks, "rank")));
   if (weights)
     for (std::size_t rank = 0; rank < weights->size(); ++rank)
       schedule.weights.push_back(read_uses((*weights)[rank]));

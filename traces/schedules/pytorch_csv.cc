@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/ir/after_edges.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/depend.h"
 #include "sim/ir/error.h"
 #include "traces/files/format.h"
@@ -131,10 +132,11 @@ void expect_one_pipeline(const Schedule& schedule) {
       if (op.kind == OpKind::kForward) ++forwards[static_cast<std::size_t>(op.stage)];
   for (std::size_t stage = 0; stage < forwards.size(); ++stage)
     if (forwards[stage] != schedule.shape.microbatches)
-      throw Error(fmt::format(
-          "{} sends {} of {} micro-batches through stage {}, and PyTorch's runtime refuses a "
-          "schedule whose stages are not one pipeline",
-          schedule.name, forwards[stage], schedule.shape.microbatches, stage));
+      throw Error(
+          fmt::format("{} sends {} of {} through stage {}, and PyTorch's runtime refuses a "
+                      "schedule whose stages are not one pipeline",
+                      schedule.name, forwards[stage],
+                      counted(schedule.shape.microbatches, "micro-batch"), stage));
 }
 
 void expect_expressible(const Schedule& schedule) {
@@ -142,9 +144,9 @@ void expect_expressible(const Schedule& schedule) {
   refuse_graph(schedule, "PyTorch's CSV");
   if (schedule.shape.slices > 1)
     throw Error(
-        fmt::format("{} cuts its sequences into {} slices, which PyTorch's CSV has no words "
-                    "for; convert it to native or text",
-                    schedule.name, schedule.shape.slices));
+        fmt::format("{} cuts its sequences into {}, which PyTorch's CSV has no words for; convert "
+                    "it to native or text",
+                    schedule.name, counted(schedule.shape.slices, "slice")));
   if (schedule.fused_forwards > 1)
     throw Error(
         fmt::format("{} runs {} forwards as one, which PyTorch's CSV has no words for; convert it "
@@ -152,10 +154,9 @@ void expect_expressible(const Schedule& schedule) {
                     schedule.name, schedule.fused_forwards));
   for (std::int32_t stage = 0; stage < schedule.stages(); ++stage)
     if (schedule.replicas(stage) > 1)
-      throw Error(
-          fmt::format("{} shares stage {} among {} ranks, which PyTorch's CSV has no words "
-                      "for; convert it to native",
-                      schedule.name, stage, schedule.replicas(stage)));
+      throw Error(fmt::format(
+          "{} shares stage {} among {}, which PyTorch's CSV has no words for; convert it to native",
+          schedule.name, stage, counted(schedule.replicas(stage), "rank")));
   for (const RankOrder& ops : schedule.order)
     for (const Op& op : ops)
       if (op.kind == OpKind::kRecompute || is_copy(op.kind))

@@ -7,6 +7,8 @@
 #include <functional>
 #include <set>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::traces {
 
 namespace {
@@ -59,7 +61,7 @@ std::vector<std::int32_t> choose_shown_ranks(const BubbleReport& report, bool al
 std::string describe_shown_ranks(const BubbleReport& report, bool all) {
   const std::size_t ranks = list_recorded(report).size();
   if (all || ranks <= static_cast<std::size_t>(kShownRanks)) return {};
-  return fmt::format("{} of {} ranks; `all_ranks` shows every one", kShownRanks, ranks);
+  return fmt::format("{} of {}; `all_ranks` shows every one", kShownRanks, counted(ranks, "rank"));
 }
 
 }  // namespace bubblescope::traces

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/range.h"
 #include "sim/ir/units.h"
 
@@ -14,8 +15,8 @@ namespace bubblescope::traces {
 std::optional<std::string> find_impossible_lane(const Program& program, const Timeline& timeline) {
   const Nanos step = compute_makespan(timeline);
   if (step > kMaxNanos / std::max(1, program.ranks))
-    return fmt::format("the step takes {}, which no step of {} ranks does; are these nanoseconds?",
-                       to_text(step), program.ranks);
+    return fmt::format("the step takes {}, which no step of {} does; are these nanoseconds?",
+                       to_text(step), counted(program.ranks, "rank"));
   std::vector<Nanos> left(program.lanes.size(), step);
   for (InstructionId id = 0; id < program.size(); ++id) {
     const std::uint32_t lane = program.instructions[id].lane;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/named.h"
 #include "sim/ir/range.h"
 
@@ -38,7 +39,7 @@ void write_tensor(JsonWriter& json, const char* key, const CostTensor<Value>& te
 
 void expect_size(const JsonNode& node, std::size_t size) {
   if (node.size() != size)
-    node.refuse(fmt::format("must have {} entries, but has {}", size, node.size()));
+    node.refuse(fmt::format("must have {}, but has {}", counted(size, "entry"), node.size()));
 }
 
 MemoryDelta read_delta(const JsonNode& node, std::int64_t limit) {
@@ -71,7 +72,8 @@ CostTensor<Value> read_tensor(const JsonNode& memory, const char* key, const Sch
   for (std::size_t stage = 0; stage < node->size(); ++stage) {
     const JsonNode row = (*node)[stage];
     if (row.size() != slices && row.size() != all)
-      row.refuse(fmt::format("must have {} entries, or {}, but has {}", slices, all, row.size()));
+      row.refuse(fmt::format("must have {}, or {}, but has {}", counted(slices, "entry"), all,
+                             row.size()));
     std::vector<Value> values;
     for (std::size_t at = 0; at < row.size(); ++at) values.push_back(read(row[at]));
     tensor.add_stage(values);

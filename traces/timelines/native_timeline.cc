@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/number.h"
 #include "sim/ir/range.h"
 #include "traces/files/format.h"
@@ -39,8 +40,8 @@ class RowReader {
 
   void read(const JsonNode& row) {
     if (row.size() != kColumns.size() && row.size() != kColumns.size() + 1)
-      row.refuse(fmt::format("has {} entries; give rank, op, start, end, lane, peer, waits_for",
-                             row.size()));
+      row.refuse(fmt::format("has {}; give rank, op, start, end, lane, peer, waits_for",
+                             counted(row.size(), "entry")));
     Instruction instruction;
     instruction.rank = row[0].integer32(0, program_.ranks - 1);
     instruction.op = read_op(row[1]);
@@ -99,10 +100,10 @@ class RowReader {
     const Shape& shape = schedule_.shape;
     if (op.stage >= schedule_.stages() || op.microbatch >= shape.microbatches ||
         op.slice >= shape.slices)
-      node.refuse(
-          fmt::format("{} is not of this schedule, which has {} stages, {} micro-batches, "
-                      "{} slices",
-                      node.text(), schedule_.stages(), shape.microbatches, shape.slices));
+      node.refuse(fmt::format("{} is not of this schedule, which has {}, {}, {}", node.text(),
+                              counted(schedule_.stages(), "stage"),
+                              counted(shape.microbatches, "micro-batch"),
+                              counted(shape.slices, "slice")));
     return op;
   }
 
@@ -173,8 +174,8 @@ std::vector<Lane> read_lanes(const JsonNode& node, std::int32_t ranks) {
       lane.refuse(fmt::format("must be the compute lane of rank {}", at));
   }
   if (lanes.size() < static_cast<std::size_t>(ranks))
-    node.refuse(fmt::format("has {} entries for {} ranks; give each its compute lane first",
-                            lanes.size(), ranks));
+    node.refuse(fmt::format("has {} for {}; give each its compute lane first",
+                            counted(lanes.size(), "entry"), counted(ranks, "rank")));
   return lanes;
 }
 
@@ -189,7 +190,7 @@ void expect_columns(const JsonNode& node) {
   for (std::size_t at = 0; at < kColumns.size(); ++at)
     if (node[at].text() != kColumns[at]) node[at].refuse(fmt::format("must be '{}'", kColumns[at]));
   if (node.size() != kColumns.size())
-    node.refuse(fmt::format("must have {} entries", kColumns.size()));
+    node.refuse(fmt::format("must have {}", counted(kColumns.size(), "entry")));
 }
 
 void write_row(JsonWriter& json, const Program& program, const Timeline& timeline,
@@ -230,8 +231,8 @@ ObservedTrace read_whole_step(const TraceInput& input) {
   trace.steps.back().facts = std::move(file.facts);
   if (file.job && file.job->iterations > 1)
     trace.remarks.notes.push_back(
-        fmt::format("{} is the median of {} iterations; this report is on that one alone",
-                    input.path, file.job->iterations));
+        fmt::format("{} is the median of {}; this report is on that one alone", input.path,
+                    counted(file.job->iterations, "iteration")));
   return trace;
 }
 

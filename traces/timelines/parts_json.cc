@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "traces/json/part_lane.h"
 
 namespace bubblescope::traces {
@@ -61,7 +62,8 @@ PartRun read_run(const JsonNode& node) {
   run.time = node.at("time_ns").integer(0, kMaxPartsTime);
   run.first_end = node.at("first_end_ns").integer(0, run.time);
   const JsonNode uses = node.at("uses");
-  if (uses.size() > kMaxUses) uses.refuse(fmt::format("has more than {} entries", kMaxUses));
+  if (uses.size() > kMaxUses)
+    uses.refuse(fmt::format("has more than {}", counted(kMaxUses, "entry")));
   for (std::size_t at = 0; at < uses.size(); ++at) run.uses.push_back(read_use(uses[at], run.time));
   if (run.exposed() > run.time) uses.refuse("have more exposed time than the whole run takes");
   if (run.slowed() > static_cast<Nanos>(kPartLanes.size()) * run.time)

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/range.h"
 #include "traces/json/link_uses.h"
 #include "traces/timelines/made_with.h"
@@ -63,7 +64,8 @@ std::vector<Nanos> read_times(const JsonNode& node, const char* key, const Progr
   const auto given = node.find(key);
   if (!given) return times;
   if (given->size() != program.size())
-    given->refuse(fmt::format("has {} entries for {} instructions", given->size(), program.size()));
+    given->refuse(fmt::format("has {} for {}", counted(given->size(), "entry"),
+                              counted(program.size(), "instruction")));
   for (std::size_t at = 0; at < given->size(); ++at)
     times.push_back((*given)[at].integer(0, kMaxNanos));
   return times;

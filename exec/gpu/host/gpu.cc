@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -173,7 +174,7 @@ std::string describe_devices(const std::vector<BubblescopeDevice>& devices) {
   if (devices.empty()) return "no CUDA device";
   const std::int32_t driver = devices[0].driver_version;
   return (devices.size() > 1 ? std::to_string(devices.size()) + " x " : "") + devices[0].name +
-         ", " + std::to_string(devices[0].multiprocessors) + " multiprocessors, CUDA driver " +
+         ", " + counted(devices[0].multiprocessors, "multiprocessor") + ", CUDA driver " +
          std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
 }
 

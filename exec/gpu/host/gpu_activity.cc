@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -203,9 +204,9 @@ std::string kernel_name(const std::string& compiled) {
 
 std::string to_string(const StepActivity& activity) {
   const ActivitySums sums = sum_activity(activity);
-  std::string text = "activity: " + std::to_string(sums.kernels) + " kernels, " +
-                     std::to_string(sums.copies) + " copies, " + std::to_string(sums.clears) +
-                     " memory sets; their ops take " + milliseconds(sums.between_events) + ", " +
+  std::string text = "activity: " + counted(sums.kernels, "kernel") + ", " +
+                     counted(sums.copies, "copy") + ", " + counted(sums.clears, "memory set") +
+                     "; their ops take " + milliseconds(sums.between_events) + ", " +
                      percent(sums.between_events - sums.covered, sums.between_events) +
                      " of it in launch gaps";
   std::string longest;

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::exec {
 
 namespace {
@@ -13,8 +15,7 @@ TrainingIdentity identify(const GpuMachine& machine, std::int32_t rank, const La
   return {{"`attention`", options.attention == Attention::kFlash ? "flash" : "softmax"},
           {"`epilogue`", options.epilogue == Epilogue::kFused ? "fused" : "separate"},
           {"products by", library + " on " + machine.device_of(rank).name + ", " +
-                              std::to_string(machine.place(rank).multiprocessors) +
-                              " multiprocessors"}};
+                              counted(machine.place(rank).multiprocessors, "multiprocessor")}};
 }
 
 }  // namespace

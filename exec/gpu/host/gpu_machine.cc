@@ -51,8 +51,8 @@ void GpuMachine::fit_partitions(std::size_t first_rank, std::int32_t parts) {
   while (size > 0 && gpu_.count_partitions(device, size) < parts) size -= grain;
   if (size <= 0)
     throw Error(Fault::kMachine, "the driver cannot split device " + std::to_string(device) +
-                                     " into " + std::to_string(parts) +
-                                     " partitions of its multiprocessors; use fewer ranks, or "
+                                     " into " + counted(parts, "partition") +
+                                     " of its multiprocessors; use fewer ranks, or "
                                      "`share` streams");
   if (size == planned) return;
   planned_size_ = planned;
@@ -78,7 +78,7 @@ std::string GpuMachine::describe() const {
   if (here_) return text + "one process and device each";
   const RankPlace& place = places_[0];
   if (place.has_partition)
-    return text + std::to_string(place.multiprocessors) + " multiprocessors each (green contexts" +
+    return text + counted(place.multiprocessors, "multiprocessor") + " each (green contexts" +
            (planned_size_ > 0
                 ? "; the driver has too few groups of " + std::to_string(planned_size_)
                 : "") +

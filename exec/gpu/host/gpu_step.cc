@@ -10,6 +10,7 @@
 #include "exec/gpu/host/gpu_environment.h"
 #include "exec/gpu/host/gpu_label.h"
 #include "exec/runtime/step_clock.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -55,8 +56,8 @@ std::string GpuStep::describe_limits() const {
   for (std::int32_t device = 0; device < machine_.device_count(); ++device)
     max_streams = std::max(max_streams, lanes_.count_streams(device) + kOwnStreams);
   if (max_streams > kMaxQueues)
-    text += "; " + std::to_string(max_streams) + " streams of a device share its " +
-            std::to_string(kMaxQueues) + " queues, so lanes may wait for each other";
+    text += "; " + counted(max_streams, "stream") + " of a device share its " +
+            counted(kMaxQueues, "queue") + ", so lanes may wait for each other";
   return text;
 }
 
@@ -150,7 +151,7 @@ void GpuStep::open_gate() {
   start_.open(in_graph_
                   ? "before the step's graph was launched"
                   : "when " + std::to_string(progress_.enqueued()) + " of " +
-                        std::to_string(progress_.ids().size()) + " instructions were enqueued" +
+                        counted(progress_.ids().size(), "instruction") + " were enqueued" +
                         (work_.remote.await_begin ? " and other processes were awaited" : ""));
 }
 

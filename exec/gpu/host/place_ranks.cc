@@ -1,6 +1,7 @@
 // Assigns ranks to devices and splits the devices.
 #include "exec/gpu/host/place_ranks.h"
 
+#include "sim/ir/counted.h"
 #include "sim/ir/error.h"
 
 namespace bubblescope::exec {
@@ -11,10 +12,9 @@ std::int32_t partition_size(const DeviceSize& device, std::int32_t parts) {
   const std::int32_t grain = partition_grain(device.capability);
   const std::int32_t size = device.multiprocessors / parts / grain * grain;
   if (size == 0)
-    throw Error("a device of " + std::to_string(device.multiprocessors) +
-                " multiprocessors has at most " + std::to_string(device.multiprocessors / grain) +
-                " partitions, not " + std::to_string(parts) +
-                "; use fewer ranks, or `share` streams");
+    throw Error("a device of " + counted(device.multiprocessors, "multiprocessor") +
+                " has at most " + counted(device.multiprocessors / grain, "partition") + ", not " +
+                std::to_string(parts) + "; use fewer ranks, or `share` streams");
   return size;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ir/counted.h"
 #include "sim/model/transformer.h"
 
 namespace bubblescope::inline sim {
@@ -55,7 +56,7 @@ ModelDef gemma(const Size& size, std::int64_t window) {
 ModelDef mixture(const Size& size, const Experts& experts) {
   ModelDef def = define(size, "");
   def.model.experts = experts;
-  def.summary = std::to_string(experts.count) + " experts, " + std::to_string(experts.per_token) +
+  def.summary = counted(experts.count, "expert") + ", " + std::to_string(experts.per_token) +
                 " per token" + (experts.shared > 0 ? ", and shared ones" : "");
   return def;
 }

@@ -137,8 +137,7 @@ std::size_t count_scenarios(const ScenarioCosts& costs) {
     const std::size_t rows = cost.milliseconds.size() / static_cast<std::size_t>(cost.per_scenario);
     if (count && *count != rows)
       throw Error(fmt::format("{} has {}, {} has {}; give every array as many", cost.name,
-                              counted(static_cast<std::int64_t>(rows), "scenario"),
-                              costs.front().name, *count));
+                              counted(rows, "scenario"), costs.front().name, *count));
     count = rows;
   }
   return *count;

@@ -40,7 +40,7 @@ void expect_shape(const Schedule& schedule, const PredictOptions& flags) {
   const std::int64_t batch =
       std::int64_t{parallel.data} * parallel.micro_batch_size * schedule.shape.microbatches;
   if (*flags.model.global_batch != batch)
-    throw Error(fmt::format("{} has {}, a --global-batch-size of {}, not {}", schedule.name,
+    throw Error(fmt::format("{} has {}, that is a --global-batch-size of {}, not {}", schedule.name,
                             counted(schedule.shape.microbatches, "micro-batch"), batch,
                             *flags.model.global_batch));
 }

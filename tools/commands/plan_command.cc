@@ -213,7 +213,7 @@ int show_plans(traces::PlanTable table, const PlanOptions& options, const Predic
   const int status = table.plans.empty() ? 1 : 0;
   warn_of_plans(table.plans, inputs);
   if (options.predict.model.given() && table.configurations > 0)
-    note_untried(table.plans, inputs, options.given);
+    note_untried(table.plans, inputs, options);
   table.any_framework = options.predict.shape.profile == Profile::kNone;
   if (table.any_framework && status == 0 && options.format == OutputFormat::kText)
     table.not_in_pytorch_csv = find_pytorch_refusal(table.plans.front(), inputs);
@@ -360,14 +360,14 @@ int run_plan(const Arguments& arguments) {
   if (!options) return 0;
   if (!options->svg.empty())
     check_export_paths({{"svg", options->svg}}, options->format != OutputFormat::kText);
-  if (!options->files.parts.empty() && options->words.empty())
+  if (!options->files.parts.empty() && options->flags.empty())
     static_cast<PlanQuestion&>(*options) =
         parse_plan_question(traces::read_arguments(options->files.parts.front()));
   options->axes.schedules =
       expand_schedules(options->schedules, options->sliced(), options->predict.model.given());
   warn_of_unused_shape(options->predict, options->axes.schedules);
   leave_to_profile(*options);
-  options->files = find_journals(std::move(options->files), options->words);
+  options->files = find_journals(std::move(options->files), words_of(options->flags));
   if (has_interrupt_check()) return sweep_and_show(*options);
   const InterruptCatcher catcher;
   try {

@@ -34,6 +34,15 @@ struct CommandFlags::Parser {
   std::vector<std::string> words;  ///< those that were parsed
 };
 
+std::vector<std::string> words_of(const std::vector<FlagWithValue>& flags) {
+  std::vector<std::string> words;
+  for (const FlagWithValue& given : flags) {
+    words.push_back(given.flag);
+    if (given.value) words.push_back(*given.value);
+  }
+  return words;
+}
+
 CommandFlags::CommandFlags(const std::string& description, const std::string& name)
     : parser_(std::make_unique<Parser>(description, name)) {}
 
@@ -243,20 +252,18 @@ std::vector<std::string> CommandFlags::long_names() const {
 
 std::size_t CommandFlags::size() const { return parser_->flags.size(); }
 
-std::vector<std::string> CommandFlags::given_words(std::size_t flags) const {
-  std::vector<std::string> words;
+std::vector<FlagWithValue> CommandFlags::given_flags(std::size_t flags) const {
+  std::vector<FlagWithValue> given;
   for (std::size_t at = 0; at < flags; ++at) {
     const CommandFlag& flag = parser_->flags[at];
     if (flag.count() == 0) continue;
-    const bool takes_values = flag.option_->get_items_expected_max() > 0;
-    if (!takes_values) words.push_back(flag.option_->get_name());
-    for (const std::string& value : flag.option_->results()) {
-      if (!takes_values) break;
-      words.push_back(flag.option_->get_name());
-      words.push_back(value);
-    }
+    const std::string name = flag.option_->get_name();
+    if (flag.takes_none_)
+      given.push_back({name});
+    else
+      for (const std::string& value : flag.option_->results()) given.push_back({name, value});
   }
-  return words;
+  return given;
 }
 
 std::vector<std::string> CommandFlags::given_under(const std::string& heading) const {

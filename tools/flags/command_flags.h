@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,15 @@
 #include "tools/flags/command_flag.h"
 
 namespace bubblescope::tools {
+
+/// A flag as it was given, by its first long name.
+struct FlagWithValue {
+  std::string flag;
+  std::optional<std::string> value = {};  ///< nullopt: it takes none
+};
+
+/// Returns the words that give these flags.
+std::vector<std::string> words_of(const std::vector<FlagWithValue>& flags);
 
 /// All flags of a command, each of which takes one word; one with a list may be repeated. Names are
 /// written as in "-m,--microbatches"; "!--no-verify" sets false; one without dashes is positional.
@@ -50,8 +60,9 @@ class CommandFlags {
   std::vector<std::string> long_names() const;  ///< of all flags, with "--"
   std::size_t size() const;                     ///< the number of flags
   std::string name() const;                     ///< of the command: "bubblescope simulate"
-  /// Returns what was given of the first flags that were added, as words that give it again.
-  std::vector<std::string> given_words(std::size_t flags) const;
+  /// Returns what was given of the first flags that were added. A flag with several values is
+  /// there once for each.
+  std::vector<FlagWithValue> given_flags(std::size_t flags) const;
   /// Returns the flags under the heading that were given.
   std::vector<std::string> given_under(const std::string& heading) const;
   /// Reads the words. Returns false when --help was asked for and printed.

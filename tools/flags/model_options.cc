@@ -47,14 +47,6 @@ void add_split_options(CommandFlags& app, ModelOptions& options) {
                  "ranks over which --zero shards; groups of so many hold copies (hybrid sharding; "
                  "default: all of --dp times --cp)")
       ->check(InRange(1, 65'536));
-  const InRange table(0.0, 1000.0);
-  app.add_option("--embedding-layers", options.parallel.embedding_layers,
-                 "weight of the embedding in the split, in layers (default: by its time)")
-      ->check(table);
-  app.add_option("--head-layers", options.parallel.head_layers,
-                 "layers that the head counts as in the split (default: by its time)")
-      ->check(table);
-  add_uneven_ends_options(app, options.parallel.ends);
   app.add_flag("!--no-sequence-parallel", options.parallel.sequence_parallel,
                "norms and residuals whole on every tensor rank");
 }
@@ -122,7 +114,6 @@ void add_common_options(CommandFlags& app, ModelOptions& options) {
   add_split_options(app, options);
   add_assumption_options(app, options);
   add_state_options(app, options);
-  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
 }
 
 /// Adds the numbers of ranks, one value each.
@@ -148,8 +139,27 @@ void add_swept_model_options(CommandFlags& app, ModelOptions& options) {
   add_precision_options(app, options);
 }
 
+void add_layer_options(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  const InRange table(0.0, 1000.0);
+  app.add_option("--embedding-layers", options.parallel.embedding_layers,
+                 "weight of the embedding in the split, in layers (default: by its time)")
+      ->check(table);
+  app.add_option("--head-layers", options.parallel.head_layers,
+                 "layers that the head counts as in the split (default: by its time)")
+      ->check(table);
+  add_uneven_ends_options(app, options.parallel.ends);
+}
+
+void add_explain_option(CommandFlags& app, ModelOptions& options) {
+  const Heading heading(app, kModelHeading);
+  app.add_flag("--explain", options.explain, "print every assumption (to stderr)");
+}
+
 void add_configuration_options(CommandFlags& app, ModelOptions& options) {
   add_common_options(app, options);
+  add_layer_options(app, options);
+  add_explain_option(app, options);
   const Heading heading(app, kModelHeading);
   add_modules_option(app, options.parallel.modules);
   add_recompute_method_option(app, options.recompute_method);

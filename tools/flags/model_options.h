@@ -61,6 +61,9 @@ struct ModelOptions {
 
 /// Adds what stays the same in a sweep: the model, the device, how they are used.
 void add_swept_model_options(CommandFlags& app, ModelOptions& options);
+/// Adds how the layers are split among stages, but for numbers of layers stage by stage.
+void add_layer_options(CommandFlags& app, ModelOptions& options);
+void add_explain_option(CommandFlags& app, ModelOptions& options);
 /// Adds all flags of one configuration: every command that predicts one takes the same.
 void add_model_options(CommandFlags& app, ModelOptions& options);
 /// The same without --seq-length, --micro-batch-size and --precision, which shared_sizes.h adds

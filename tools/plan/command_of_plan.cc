@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -20,133 +19,93 @@ namespace bubblescope::tools {
 
 namespace {
 
-/// The flags of a question that a plan answers, and those that only a plan has.
-const std::set<std::string_view> kAnswered{"--pp",           "--vpp",
-                                           "--microbatches", "--schedules",
-                                           "--slices",       "--moe-overlap",
-                                           "--gpus",         "--global-batch-size",
-                                           "--tp",           "--cp",
-                                           "--ep",           "--etp",
-                                           "--recompute",    "--micro-batch-size",
-                                           "--send-budget",  "--recompute-method",
-                                           "--split",        "--recompute-num-layers",
-                                           "--explain",      "--unshard-lookahead",
-                                           "--total-f",      "--total-i",
-                                           "--total-w",      "--total-b"};
+using Flags = std::vector<FlagWithValue>;
 
-/// The flags that say how layers are split, which the layout of a plan answers.
-const std::set<std::string_view> kSplitting{"--embedding-layers", "--head-layers",
-                                            "--first-layers",     "--last-layers",
-                                            "--account-for-loss", "--account-for-embedding"};
+template <class Value>
+void add(Flags& flags, std::string_view flag, const Value& value) {
+  flags.push_back({std::string(flag), fmt::format("{}", value)});
+}
 
-/// The words of a command line.
-class CommandWords {
- public:
-  explicit CommandWords(const std::string& schedule) : words_{schedule} {}
-
-  template <class Value>
-  void add(std::string_view flag, const Value& value) {
-    words_.emplace_back(flag);
-    words_.push_back(fmt::format("{}", value));
+/// Returns what was given for all plans.
+Flags flags_of_all(const PlanQuestion& question) {
+  Flags flags;
+  for (const FlagWithValue& given : question.flags) {
+    const bool is_of_whole_model = question.whole_model && given.flag == "--cap";
+    if (!is_of_whole_model && !question.settled.contains(given.flag)) flags.push_back(given);
   }
-
-  void add_word(std::string word) { words_.push_back(std::move(word)); }
-
-  std::string line() const { return format_command_line("simulate", words_); }
-
- private:
-  std::vector<std::string> words_;
-};
-
-/// Adds what was given for all plans.
-void add_given(CommandWords& words, const PlanQuestion& question, bool has_layout) {
-  for (std::size_t at = 0; at < question.words.size(); ++at) {
-    const std::string& flag = question.words[at];
-    const bool has_value =
-        at + 1 < question.words.size() && !question.words[at + 1].starts_with("--");
-    const bool is_scaled = question.whole_model && flag == "--cap";
-    const bool is_answered =
-        kAnswered.count(flag) > 0 || is_scaled || (has_layout && kSplitting.count(flag) > 0);
-    if (has_value) ++at;
-    if (is_answered) continue;
-    if (has_value)
-      words.add(flag, question.words[at]);
-    else
-      words.add_word(flag);
-  }
+  return flags;
 }
 
 /// Adds a rank's share of the times and of the limit that are those of a whole model.
-void add_shares(CommandWords& words, const PlanQuestion& question,
-                const Configuration& configuration) {
+void add_shares(Flags& flags, const PlanQuestion& question, const Configuration& configuration) {
   if (!question.whole_model) return;
   const std::int32_t ranks = configuration.shape.ranks;
   const UniformCost share = divide_among_ranks(question.predict.cost, ranks);
   const bool has_halves = share.backward && share.halves_add_up();  // they follow where not given
-  words.add("--f", fmt::format("{}ns", share.forward));
+  add(flags, "--f", fmt::format("{}ns", share.forward));
   if (!has_halves || question.gives("--total-i"))
-    words.add("--i", fmt::format("{}ns", share.input_grad));
+    add(flags, "--i", fmt::format("{}ns", share.input_grad));
   if (!has_halves || question.gives("--total-w"))
-    words.add("--w", fmt::format("{}ns", share.weight_grad));
-  if (share.backward) words.add("--b", fmt::format("{}ns", *share.backward));
+    add(flags, "--w", fmt::format("{}ns", share.weight_grad));
+  if (share.backward) add(flags, "--b", fmt::format("{}ns", *share.backward));
   std::vector<std::string> caps;
   for (const Millionths cap : multiply_by_ranks(question.predict.memory.cap, ranks))
     caps.push_back(fmt::format("{}", static_cast<double>(cap) / 1e6));
-  if (!caps.empty()) words.add("--cap", join(caps, ","));
+  if (!caps.empty()) add(flags, "--cap", join(caps, ","));
 }
 
-void add_shape(CommandWords& words, const PlanQuestion& question,
-               const Configuration& configuration) {
+void add_shape(Flags& flags, const PlanQuestion& question, const Configuration& configuration) {
   const ShapeOptions shape = shape_of(configuration, question.predict.shape);
-  words.add("--pp", configuration.shape.ranks);
-  if (shape.chunks) words.add("--vpp", *shape.chunks);
-  words.add("-m", configuration.shape.microbatches);
-  if (shape.slices) words.add("--slices", *shape.slices);
-  if (shape.group_size) words.add("--microbatch-group-size", *shape.group_size);
-  if (configuration.moe_overlap) words.add_word("--moe-overlap");
+  add(flags, "--pp", configuration.shape.ranks);
+  if (shape.chunks) add(flags, "--vpp", *shape.chunks);
+  add(flags, "-m", configuration.shape.microbatches);
+  if (shape.slices) add(flags, "--slices", *shape.slices);
+  if (shape.group_size) add(flags, "--microbatch-group-size", *shape.group_size);
+  if (configuration.moe_overlap) flags.push_back({"--moe-overlap"});
   if (configuration.send_budget > 0)
-    words.add("--send-budget", budget_text(configuration.send_budget));
+    add(flags, "--send-budget", budget_text(configuration.send_budget));
   if (configuration.lookahead) {
-    words.add_word("--fsdp");
-    words.add("--unshard-lookahead", traces::lookahead_text(configuration));
+    flags.push_back({"--fsdp"});
+    add(flags, "--unshard-lookahead", traces::lookahead_text(configuration));
   }
 }
 
-void add_recomputation(CommandWords& words, const Configuration& configuration) {
+void add_recomputation(Flags& flags, const Configuration& configuration) {
   if (configuration.recompute == Recompute::kNone) return;
-  words.add("--recompute", name(configuration.recompute));
+  add(flags, "--recompute", name(configuration.recompute));
   if (!configuration.modules.empty())
-    words.add("--recompute-modules", to_text(configuration.modules));
+    add(flags, "--recompute-modules", to_text(configuration.modules));
   if (configuration.recomputed == RecomputedLayers{}) return;
-  words.add("--recompute-method", name_of(kRecomputeMethods, configuration.recomputed.method));
-  words.add("--recompute-num-layers", configuration.recomputed.number);
+  add(flags, "--recompute-method", name_of(kRecomputeMethods, configuration.recomputed.method));
+  add(flags, "--recompute-num-layers", configuration.recomputed.number);
 }
 
-void add_model(CommandWords& words, const Plan& plan, bool has_experts) {
+void add_model(Flags& flags, const Plan& plan, bool has_experts) {
   const Configuration& configuration = plan.configuration;
-  words.add("--tp", configuration.tensor);
-  words.add("--dp", configuration.data);
-  if (configuration.context > 1) words.add("--cp", configuration.context);
+  add(flags, "--tp", configuration.tensor);
+  add(flags, "--dp", configuration.data);
+  if (configuration.context > 1) add(flags, "--cp", configuration.context);
   if (has_experts) {
-    words.add("--ep", configuration.expert);
-    words.add("--etp", configuration.expert_tensor);
+    add(flags, "--ep", configuration.expert);
+    add(flags, "--etp", configuration.expert_tensor);
   }
-  words.add("--micro-batch-size", configuration.micro_batch_size);
-  add_recomputation(words, configuration);
-  words.add("--layout", plan.layout);
+  add(flags, "--micro-batch-size", configuration.micro_batch_size);
+  add_recomputation(flags, configuration);
+  add(flags, "--layout", plan.layout);
 }
 
 }  // namespace
 
 std::string simulate_command(const PlanQuestion& question, const Plan& plan, bool has_experts) {
-  CommandWords words(plan.configuration.schedule);
-  add_given(words, question, !plan.layout.empty());
-  add_shares(words, question, plan.configuration);
-  add_shape(words, question, plan.configuration);
-  if (!plan.layout.empty()) add_model(words, plan, has_experts);
+  Flags flags = flags_of_all(question);
+  add_shares(flags, question, plan.configuration);
+  add_shape(flags, question, plan.configuration);
+  if (!plan.layout.empty()) add_model(flags, plan, has_experts);
   if (plan.gradients && !question.gives("--gradients"))
-    words.add("--gradients", name_of(kGradientFormats, *plan.gradients));
-  return words.line();
+    add(flags, "--gradients", name_of(kGradientFormats, *plan.gradients));
+  std::vector<std::string> words = words_of(flags);
+  words.insert(words.begin(), plan.configuration.schedule);
+  return format_command_line("simulate", words);
 }
 
 }  // namespace bubblescope::tools

@@ -111,7 +111,6 @@ void add_axes(CommandFlags& app, PlanQuestion& options) {
   app.add_option("--slices", options.predict.shape.slices, "slices per sequence")
       ->check(InRange(1, 4096));
   add_moe_overlap_option(app, options.predict.shape);
-  add_profile_option(app, options.predict.shape);
 }
 
 /// Returns one value of a plan's --unshard-lookahead, which is the same for all ranks.
@@ -145,7 +144,6 @@ void add_recompute_axes(CommandFlags& app, ModelAxes& axes) {
 /// batch.
 void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   ModelAxes& axes = options.model_axes;
-  add_swept_model_options(app, options.predict.model);
   const Heading heading(app, kModelHeading);
   app.add_option("--gpus", axes.gpus, "devices to use, all of them")->check(InRange(1, 1 << 24));
   app.add_option("--global-batch-size,--global-batch", axes.global_batch, "samples of a step")
@@ -194,6 +192,8 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
               "may beat those before it)",
               "NAMES"},
              [&axes](const std::string& text) { axes.splits = parse_splits(text); });
+  add_layer_options(app, options.predict.model);
+  add_explain_option(app, options.predict.model);
 }
 
 /// Adds --total-f and similar flags: a whole model's times, which are divided among the stages.
@@ -277,12 +277,23 @@ void check_flag_files(const SweepFiles& files) {
     throw Error("--resume adds to a plain file; give a name that is neither - nor ends in .gz");
 }
 
+/// Adds flags for which every plan has values of its own.
+void add_settled(CommandFlags& app, PlanQuestion& question,
+                 const std::function<void(CommandFlags&, PlanQuestion&)>& add) {
+  const auto known = static_cast<std::ptrdiff_t>(app.long_names().size());
+  add(app, question);
+  const std::vector<std::string> names = app.long_names();
+  question.settled.insert(names.begin() + known, names.end());
+}
+
 void add_question_options(CommandFlags& app, PlanQuestion& question) {
-  add_axes(app, question);
-  add_model_axes(app, question);
+  add_settled(app, question, add_axes);
+  add_profile_option(app, question.predict.shape);
+  add_swept_model_options(app, question.predict.model);
+  add_settled(app, question, add_model_axes);
   add_cost_options(app, question.predict.cost);
   add_network_option(app, question.predict.cost);
-  add_totals(app, question);
+  add_settled(app, question, add_totals);
   add_memory_options(app, question.predict.memory);
 }
 
@@ -295,13 +306,15 @@ void finish_question(const CommandFlags& app, std::size_t flags, PlanQuestion& q
   use_given_ends(app, question);
   expect_one_cost_source(question.predict);
   expect_sizes(question.axes);
-  for (const char* flag :
-       {"--cp", "--etp", "--recompute", "--overlap", "--schedules", "--micro-batch-size"})
-    if (app.count(flag) > 0) question.given.emplace_back(flag);
-  question.words = app.given_words(flags);
+  question.flags = app.given_flags(flags);
 }
 
 }  // namespace
+
+bool PlanQuestion::gives(std::string_view flag) const {
+  return std::any_of(flags.begin(), flags.end(),
+                     [&](const FlagWithValue& given) { return given.flag == flag; });
+}
 
 PlanQuestion parse_plan_question(const std::vector<std::string>& arguments) {
   CommandFlags app{"A plan's question", "bubblescope plan"};

@@ -1,13 +1,15 @@
 // The flags of `plan`.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tools/flags/command_flags.h"
 #include "tools/flags/options.h"
 #include "tools/flags/output_format.h"
 #include "tools/plan/model_plan.h"
@@ -19,19 +21,18 @@ namespace bubblescope::tools {
 /// The question of a plan. It names no file to write, so that a question from a journal cannot make
 /// one.
 struct PlanQuestion {
-  std::vector<std::string> words;  ///< its flags and their values
+  std::vector<FlagWithValue> flags;  ///< as they were given
+  /// Flags, given or not, for which every plan has a value of its own, or that it does not need.
+  std::set<std::string, std::less<>> settled;
   Axes axes;  ///< empty: 4 ranks, 1 chunk, 8 micro-batches; for a model, whatever fits
   ModelAxes model_axes;
-  std::vector<std::string> given;  ///< of the flags that a plan may try in more ways
   std::string schedules = "auto";
   std::vector<std::string> not_in_profile;  ///< those of `schedules` that --profile refuses
   PredictOptions predict;
   bool whole_model = false;
 
-  /// Whether the flag is among `words`.
-  bool gives(std::string_view flag) const {
-    return std::find(words.begin(), words.end(), flag) != words.end();
-  }
+  /// Whether the flag was given.
+  bool gives(std::string_view flag) const;
   bool sliced() const { return predict.shape.slices.value_or(1) > 1; }
 };
 

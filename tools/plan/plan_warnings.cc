@@ -224,7 +224,7 @@ void warn_of_plans(const std::vector<Plan>& ranked, const PredictInputs& inputs)
 }
 
 void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
-                  const std::vector<std::string>& given) {
+                  const PlanQuestion& question) {
   const PredictOptions& flags = inputs.flags();
   struct Untried {
     const char* flag;
@@ -261,7 +261,7 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
   };
   std::string text;
   for (const Untried& next : all)
-    if (next.may_help && std::find(given.begin(), given.end(), next.flag) == given.end())
+    if (next.may_help && !question.gives(next.flag))
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", next.flag, next.values);
   if (!text.empty()) print_message("bubblescope: not tried, and may be faster: {}\n", text);
 }

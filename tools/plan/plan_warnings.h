@@ -8,6 +8,7 @@
 
 #include "sim/analysis/plan.h"
 #include "tools/flags/options.h"
+#include "tools/plan/plan_options.h"
 #include "tools/plan/what_if.h"
 #include "traces/plans/plan_table.h"
 
@@ -31,9 +32,9 @@ void note_unwritten_settings(const traces::TrainingSettings& training, const Mod
 void warn_of_other_runtime(traces::Framework framework, const ModelOptions& model);
 
 /// Notes what the sweep over a model's configurations leaves out and may be faster, except for the
-/// flags that were given.
+/// flags of the question.
 void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
-                  const std::vector<std::string>& given);
+                  const PlanQuestion& question);
 
 /// Where no outcome is a plan, says what the configuration that lacks the least memory needs: a
 /// higher cap, or instead of `gpus` so many devices as hold it, a multiple of `multiple`.

@@ -193,7 +193,8 @@ NearestErrors find_nearest_errors(const ModelOnDevices& on) {
            matches(errors.runtime, published_runtime(on.runtime)) &&
            matches(errors.precision, precision);
   });
-  return {found == kErrors.end() ? nullptr : &*found, ""};
+  if (found == kErrors.end()) return {};
+  return {&*found, "", on.unpublished_schedule};
 }
 
 std::string find_unpublished_schedule(std::string_view schedule, std::int32_t ranks, bool experts) {

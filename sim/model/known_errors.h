@@ -59,6 +59,9 @@ inline constexpr std::int64_t kMaxPublishedSequence = 131'072;
 struct NearestErrors {
   const KnownErrors* known = nullptr;  ///< null where `why_none` gives the reason
   std::string why_none;                ///< empty if they hold
+  /// The prediction's schedule, where none of the runs of such models had it; empty if one had it,
+  /// or if nothing is known.
+  std::string unpublished_schedule = {};
 };
 
 /// Returns the schedule where no published run of such a model had it. Empty where one had, on one

@@ -50,6 +50,17 @@ void expect_no_errors(const ModelOnDevices& on, const std::string& why) {
   EXPECT_NE(errors.why_none.find(why), std::string::npos) << errors.why_none;
 }
 
+TEST(KnownErrors, NameAScheduleThatNoRunHad) {
+  ModelOnDevices on;
+  on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;
+  on.gpu = gpu("h100");
+  EXPECT_EQ(find_nearest_errors(on).unpublished_schedule, "");
+  on.unpublished_schedule = "zb-h1";
+  EXPECT_EQ(find_nearest_errors(on).unpublished_schedule, "zb-h1");
+  on.assumptions.slowdown = 2;  // no errors are known
+  EXPECT_EQ(find_nearest_errors(on).unpublished_schedule, "");
+}
+
 TEST(KnownErrors, AreNotThoseOfOtherConstantsDevicesOrLengths) {
   ModelOnDevices on;
   on.model = Registry<ModelDef>::instance().find("llama3-8b")->model;

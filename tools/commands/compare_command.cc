@@ -169,7 +169,7 @@ std::string describe_unpublished(const std::vector<ComparedRow>& rows) {
     if (!has_model) continue;
     const ModelOnDevices& on = row.step->models.placed->on;
     const bool is_named = std::find(names.begin(), names.end(), row.schedule) != names.end();
-    if (!is_named && !on.unpublished_schedule.empty() && find_nearest_errors(on).known != nullptr)
+    if (!is_named && !find_nearest_errors(on).unpublished_schedule.empty())
       names.push_back(row.schedule);
   }
   if (names.empty()) return "";

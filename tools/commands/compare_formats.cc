@@ -43,8 +43,9 @@ void write_fit(traces::JsonWriter& json, const TimedStep& step) {
   const ModelFit fit = find_fit(*step.models.placed, step.report);
   json.line(1).member("fits", fit.fits()).line(1).member("head_room_bytes", fit.head_room);
   const ModelOnDevices& on = step.models.placed->on;
-  if (!on.unpublished_schedule.empty() && find_nearest_errors(on).known != nullptr)
-    json.line(1).member("unpublished_schedule", on.unpublished_schedule);
+  const NearestErrors errors = find_nearest_errors(on);
+  if (!errors.unpublished_schedule.empty())
+    json.line(1).member("unpublished_schedule", errors.unpublished_schedule);
   json.line(1).member("gradients", name_of(kGradientFormats, on.parallel.gradients));
 }
 

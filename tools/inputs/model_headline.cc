@@ -28,7 +28,7 @@ std::string expected_line(const PlacedModel& placed, Nanos step, double mfu) {
   return fmt::format("expect       {} to {}, MFU {:.1f} to {:.1f} %: {}\n",
                      traces::format_time(interval.low), traces::format_time(interval.high),
                      mfu_of(interval.high), mfu_of(interval.low),
-                     traces::known_errors_text(*errors.known, placed.on.unpublished_schedule));
+                     traces::known_errors_text(*errors.known, errors.unpublished_schedule));
 }
 
 std::string memory_line(const PlacedModel& placed, const BubbleReport& report) {

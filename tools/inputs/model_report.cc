@@ -215,8 +215,8 @@ void write_rates(traces::JsonWriter& json, const PlacedModel& placed, const Bubb
   const StepInterval bounds = compute_interval(report.makespan, *errors.known);
   json.begin_object().member("low_ns", bounds.low).member("high_ns", bounds.high);
   json.member("from", errors.known->from());
-  if (const std::string& name = placed.on.unpublished_schedule; !name.empty())
-    json.member("unpublished_schedule", name);
+  if (!errors.unpublished_schedule.empty())
+    json.member("unpublished_schedule", errors.unpublished_schedule);
   json.end_object();
 }
 

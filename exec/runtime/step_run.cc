@@ -1,4 +1,4 @@
-// Counts the missing dependencies of every instruction; it may start when none is left.
+// Runs each instruction when no dependency is left, and notes its times.
 #include "exec/runtime/step_run.h"
 
 #include <pthread.h>
@@ -12,12 +12,6 @@
 
 namespace bubblescope::exec {
 
-namespace {
-
-enum InstructionState : std::uint8_t { kNotStarted, kStarted, kEnded };
-
-}  // namespace
-
 StepRun::StepRun(const BackendRequest& request, const Program& program,
                  std::optional<RemoteHooks> remote)
     : request_(request),
@@ -25,18 +19,10 @@ StepRun::StepRun(const BackendRequest& request, const Program& program,
       remote_(std::move(remote)),
       injections_(request.injections, program),
       ready_(request.policy, program),
-      dependent_begin_(program.size() + 1, 0),
-      needed_(program.size(), 0),
-      missing_(std::make_unique<std::atomic<std::int32_t>[]>(program.size())),
-      start_(program.size()),
-      end_(program.size()),
-      effective_end_(program.size()),
-      state_(program.size()),
-      lane_end_(program.lanes.size()),
-      lane_recorded_(program.lanes.size()),
-      wake_signals_(std::make_unique<WakeSignal[]>(program.lanes.size())) {
-  find_dependents();
-}
+      pending_(program, [this](InstructionId dependency,
+                               InstructionId id) { return precedes_anyway(dependency, id); }),
+      times_(program.size()),
+      lanes_(std::make_unique<LaneState[]>(program.lanes.size())) {}
 
 /// Dependencies in an instruction's own lane need not be counted where the lane keeps its order.
 /// Within a pair they never are.
@@ -46,46 +32,27 @@ bool StepRun::precedes_anyway(InstructionId dependency, InstructionId id) const 
   return !chooses(lane) || ready_.are_paired(dependency, id);
 }
 
-void StepRun::find_dependents() {
-  for (InstructionId id = 0; id < program_.size(); ++id)
-    for (const InstructionId dependency : program_.dependencies_of(id))
-      if (!precedes_anyway(dependency, id)) {
-        ++needed_[id];
-        ++dependent_begin_[dependency + 1];
-      }
-  for (InstructionId id = 0; id < program_.size(); ++id)
-    dependent_begin_[id + 1] += dependent_begin_[id];
-  dependents_.resize(dependent_begin_.back());
-  std::vector<std::uint32_t> next(dependent_begin_.begin(), dependent_begin_.end() - 1);
-  for (InstructionId id = 0; id < program_.size(); ++id)
-    for (const InstructionId dependency : program_.dependencies_of(id))
-      if (!precedes_anyway(dependency, id)) dependents_[next[dependency]++] = id;
-}
-
 void StepRun::reset() {
-  for (InstructionId id = 0; id < program_.size(); ++id)
-    missing_[id].store(needed_[id], std::memory_order_relaxed);
-  std::fill(state_.begin(), state_.end(), kNotStarted);
-  std::fill(lane_end_.begin(), lane_end_.end(), 0);
-  std::fill(lane_recorded_.begin(), lane_recorded_.end(), 0);
+  pending_.reset();
+  std::fill(times_.begin(), times_.end(), InstructionTimes{});
+  for (std::size_t lane = 0; lane < program_.lanes.size(); ++lane)
+    lanes_[lane].end = lanes_[lane].recorded = 0;
   ready_.rewind();
   for (InstructionId id = 0; id < program_.size(); ++id)
-    if (needed_[id] == 0) ready_.add_ready_op(id);
-  failure_ = nullptr;
+    if (pending_.has_none(id)) ready_.add_ready_op(id);
+  failure_.forget();
 }
 
 void StepRun::start(Nanos begin) {
   reset();
   clock_.start(begin);
   for (InstructionId id = 0; id < program_.size(); ++id)
-    if (program_.instructions[id].lane == kNoLane && needed_[id] == 0 && is_here(id)) perform(id);
+    if (program_.instructions[id].lane == kNoLane && pending_.has_none(id) && is_here(id))
+      perform(id);
 }
 
 void StepRun::record_remote_end(InstructionId id, Nanos end) {
-  start_[id] = end;
-  end_[id] = clock_.now();
-  effective_end_[id] = end;
-  state_[id] = kEnded;
+  times_[id] = {end, clock_.now(), end, State::kEnded};
   progress_.fetch_add(1, std::memory_order_relaxed);
   release_dependents(id);
 }
@@ -105,16 +72,16 @@ bool StepRun::run(InstructionId id) {
     return false;
   }
   progress_.fetch_add(1, std::memory_order_relaxed);
-  return state_[id] == kEnded;
+  return times_[id].has_ended();
 }
 
 bool StepRun::await(InstructionId id) {
   if (remote_) return await_polling(id);
-  const WakeSignal& signal = wake_signals_[program_.instructions[id].lane];
-  while (missing_[id].load(std::memory_order_acquire) != 0) {
+  const WakeSignal& signal = lanes_[program_.instructions[id].lane].signal;
+  while (!pending_.have_ended(id)) {
     const std::uint32_t seen = signal.count();
     if (aborted()) return false;
-    if (missing_[id].load(std::memory_order_acquire) == 0) break;
+    if (pending_.have_ended(id)) break;
     signal.wait(seen);
   }
   return !aborted();
@@ -123,7 +90,7 @@ bool StepRun::await(InstructionId id) {
 /// A waiting thread receives messages itself, so that no other thread has to wake it.
 bool StepRun::await_polling(InstructionId id) {
   const PollBackoff backoff;
-  while (missing_[id].load(std::memory_order_acquire) != 0) {
+  while (!pending_.have_ended(id)) {
     if (aborted()) return false;
     if (!remote_->poll()) backoff.wait();
   }
@@ -132,7 +99,8 @@ bool StepRun::await_polling(InstructionId id) {
 
 /// A thread that waits for messages of other processes receives them itself.
 std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
-  WakeSignal& signal = wake_signals_[lane];
+  WakeSignal& signal = lanes_[lane].signal;
+  Nanos& lane_end = lanes_[lane].end;
   const Nanos tie_wait = ready_.tie_wait();
   const PollBackoff backoff;
   while (true) {
@@ -142,12 +110,12 @@ std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
     ReadyQueue& queue =
         ready_.update(lane, [this](InstructionId id) { return find_inputs_time(id); });
     const Nanos now = clock_.now();
-    const Nanos free = tie_wait > 0 ? lane_end_[lane] : std::max(lane_end_[lane], now);
+    const Nanos free = tie_wait > 0 ? lane_end : std::max(lane_end, now);
     const std::optional<ReadyQueue::Choice> choice = queue.find(free);
     Nanos begin = choice ? choice->time : 0;
     if (choice && tie_wait > 0 && queue.prefers_another(choice->place)) begin += tie_wait;
     if (choice && begin <= now) {
-      lane_end_[lane] = choice->time;  // a pair waits for the inputs of both of its ops
+      lane_end = choice->time;  // a pair waits for the inputs of both of its ops
       return queue.take(choice->place);
     }
     if (received) continue;
@@ -164,15 +132,15 @@ std::optional<ReadyUnit> StepRun::choose(std::uint32_t lane) {
 Nanos StepRun::find_inputs_time(InstructionId id) const {
   Nanos time = 0;
   for (const InstructionId dependency : program_.dependencies_of(id))
-    if (!precedes_anyway(dependency, id)) time = std::max(time, effective_end_[dependency]);
+    if (!precedes_anyway(dependency, id)) time = std::max(time, times_[dependency].effective_end);
   return time;
 }
 
 Nanos StepRun::find_ready(InstructionId id) const {
   const std::uint32_t lane = program_.instructions[id].lane;
-  Nanos ready = lane == kNoLane ? 0 : lane_end_[lane];
+  Nanos ready = lane == kNoLane ? 0 : lanes_[lane].end;
   for (const InstructionId dependency : program_.dependencies_of(id))
-    ready = std::max(ready, effective_end_[dependency]);
+    ready = std::max(ready, times_[dependency].effective_end);
   return ready;
 }
 
@@ -180,9 +148,9 @@ Nanos StepRun::find_ready(InstructionId id) const {
 Nanos StepRun::find_start(const WorkItem& item) const {
   const std::uint32_t lane = program_.instructions[item.id].lane;
   if (!chooses(lane) || ready_.tie_wait() == 0) return clock_.now();
-  Nanos start = std::max(item.ready, lane_recorded_[lane]);
+  Nanos start = std::max(item.ready, lanes_[lane].recorded);
   for (const InstructionId dependency : program_.dependencies_of(item.id))
-    start = std::max(start, end_[dependency]);
+    start = std::max(start, times_[dependency].end);
   return start;
 }
 
@@ -190,24 +158,25 @@ void StepRun::perform(InstructionId id) {
   const std::uint32_t lane = program_.instructions[id].lane;
   const Injection* injection = injections_.find(id);
   const WorkItem item{id, find_ready(id), clock_, injections_.damage(id)};
-  start_[id] = find_start(item);
-  state_[id] = kStarted;
+  InstructionTimes& times = times_[id];
+  times.start = find_start(item);
+  times.state = State::kStarted;
   if (injection != nullptr) inject_fault(*injection, id);
   if (remote_ && is_copy(program_.instructions[id].op.kind)) remote_->copy_remote(id);
   if (aborted()) return;
-  effective_end_[id] = request_.work(item);
+  times.effective_end = request_.work(item);
   if (injection != nullptr) {
-    effective_end_[id] += injection->extra(effective_end_[id] - item.ready);
-    clock_.wait_until(effective_end_[id]);
+    times.effective_end += injection->extra(times.effective_end - item.ready);
+    clock_.wait_until(times.effective_end);
   }
-  end_[id] = lane == kNoLane ? std::max(effective_end_[id], start_[id]) : clock_.now();
+  times.end = lane == kNoLane ? std::max(times.effective_end, times.start) : clock_.now();
   if (lane != kNoLane) {
-    lane_end_[lane] = effective_end_[id];
-    lane_recorded_[lane] = end_[id];
+    lanes_[lane].end = times.effective_end;
+    lanes_[lane].recorded = times.end;
   }
   if (aborted()) return;
-  state_[id] = kEnded;
-  if (remote_) remote_->notify(id, effective_end_[id]);
+  times.state = State::kEnded;
+  if (remote_) remote_->notify(id, times.effective_end);
   release_dependents(id);
 }
 
@@ -231,53 +200,41 @@ void StepRun::inject_fault(const Injection& injection, InstructionId id) {
 }
 
 void StepRun::release_dependents(InstructionId id) {
-  for (std::uint32_t at = dependent_begin_[id]; at < dependent_begin_[id + 1]; ++at) {
-    const InstructionId dependent = dependents_[at];
-    if (!is_here(dependent)) continue;
-    if (missing_[dependent].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+  for (const InstructionId dependent : pending_.dependents_of(id)) {
+    if (!is_here(dependent) || !pending_.end_one(dependent)) continue;
     const std::uint32_t lane = program_.instructions[dependent].lane;
     ready_.add_ready_op(dependent);
     if (lane == kNoLane)
       perform(dependent);
     else
-      wake(lane);
+      lanes_[lane].signal.wake();
   }
 }
 
-void StepRun::wake(std::uint32_t lane) { wake_signals_[lane].wake(); }
-
-/// Keeps only the first failure; later ones are its consequences.
 void StepRun::fail(std::int32_t rank) {
-  {
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_ == nullptr) {
-      failure_ = std::current_exception();
-      failed_rank_ = rank;
-    }
-  }
+  failure_.note(rank);
   abort();
 }
 
 void StepRun::abort() {
   clock_.stop();
-  for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) wake(lane);
+  for (std::uint32_t lane = 0; lane < program_.lanes.size(); ++lane) lanes_[lane].signal.wake();
 }
 
 std::optional<Span> StepRun::span(InstructionId id) const {
-  if (state_[id] == kNotStarted) return std::nullopt;
-  return Span{id, start_[id], state_[id] == kEnded ? end_[id] : clock_.now()};
+  const InstructionTimes& times = times_[id];
+  if (times.state == State::kNotStarted) return std::nullopt;
+  return Span{id, times.start, times.has_ended() ? times.end : clock_.now()};
 }
 
 BlockedAt StepRun::explain(InstructionId id) const {
-  BlockedAt blocked{id, state_[id] == kStarted, std::nullopt};
+  BlockedAt blocked{id, times_[id].state == State::kStarted, std::nullopt};
   if (blocked.started) return blocked;
   blocked.awaited = find_awaited(
-      program_, id, [&](InstructionId dependency) { return state_[dependency] == kEnded; });
+      program_, id, [&](InstructionId dependency) { return times_[dependency].has_ended(); });
   return blocked;
 }
 
-std::exception_ptr StepRun::failure(std::int32_t rank) const {
-  return rank == failed_rank_ ? failure_ : nullptr;
-}
+std::exception_ptr StepRun::failure(std::int32_t rank) const { return failure_.of(rank); }
 
 }  // namespace bubblescope::exec

@@ -5,11 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "exec/runtime/backend.h"
+#include "exec/runtime/first_failure.h"
+#include "exec/runtime/pending_dependencies.h"
 #include "exec/runtime/ready_lanes.h"
 #include "exec/runtime/remote_hooks.h"
 #include "exec/runtime/wake_signal.h"
@@ -74,10 +75,23 @@ class StepRun {
   std::exception_ptr failure(std::int32_t rank) const;
 
  private:
+  enum class State : std::uint8_t { kNotStarted, kStarted, kEnded };
+  struct InstructionTimes {
+    Nanos start = 0;  ///< by the clock, like `end`
+    Nanos end = 0;
+    Nanos effective_end = 0;  ///< the end that the work returned; the start of dependents
+    State state = State::kNotStarted;
+    bool has_ended() const { return state == State::kEnded; }
+  };
+  struct LaneState {
+    Nanos end = 0;       ///< the effective end of its last instruction
+    Nanos recorded = 0;  ///< that instruction's end by the clock
+    WakeSignal signal;
+  };
+
   bool is_here(InstructionId id) const {
     return !remote_ || program_.instructions[id].rank == remote_->here;
   }
-  void find_dependents();
   bool precedes_anyway(InstructionId dependency, InstructionId id) const;
   bool await(InstructionId id);
   bool await_polling(InstructionId id);
@@ -88,7 +102,6 @@ class StepRun {
   void inject_fault(const Injection& injection, InstructionId id);
   void hang_at(const Op& op);
   void release_dependents(InstructionId id);
-  void wake(std::uint32_t lane);
 
   const BackendRequest& request_;
   const Program& program_;
@@ -96,22 +109,12 @@ class StepRun {
   InjectionTable injections_;
   ReadyLanes ready_;
   StepClock clock_;
-  std::vector<std::uint32_t> dependent_begin_;  ///< reversed dependencies between lanes
-  std::vector<InstructionId> dependents_;
-  std::vector<std::int32_t> needed_;  ///< [instruction]: dependencies in other lanes
-  std::unique_ptr<std::atomic<std::int32_t>[]> missing_;  ///< how many of them have not ended
-  std::vector<Nanos> start_;                              ///< by the clock
-  std::vector<Nanos> end_;
-  std::vector<Nanos> effective_end_;  ///< the end that the work returned; the start of dependents
-  std::vector<std::uint8_t> state_;
-  std::vector<Nanos> lane_end_;
-  std::vector<Nanos> lane_recorded_;  ///< per lane: the end of its last instruction, by the clock
-  std::unique_ptr<WakeSignal[]> wake_signals_;  ///< per lane
+  PendingDependencies pending_;
+  std::vector<InstructionTimes> times_;  ///< [instruction]
+  std::unique_ptr<LaneState[]> lanes_;   ///< [lane]
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<std::uint64_t> elsewhere_ = 0;
-  std::mutex failure_mutex_;
-  std::exception_ptr failure_;
-  std::int32_t failed_rank_ = 0;
+  FirstFailure failure_;
 };
 
 }  // namespace bubblescope::exec

@@ -123,11 +123,12 @@ int run_calibrate(const Arguments& arguments) {
   app.add_flag("!--no-contention", request.contention,
                "GPUs: do not measure how ranks of one device slow each other");
   app.accept_old_name("--no-company", "--no-contention");
-  app.add_option("--gpu", gpu.like,
-                 "measure the GEMMs of a device instead, and write a file for the --gpu of models; "
-                 "the preset NAME has what is not measured")
+  app.add_option(
+         "--gpu", gpu.like,
+         "measure the GEMMs of a device instead of a schedule, and write a device file for --gpu; "
+         "the preset NAME gives what is not measured")
       ->type_name("NAME");
-  app.add_option("--seconds", gpu.seconds, "with --gpu: how long, about (default 60)")
+  app.add_option("--seconds", gpu.seconds, "with --gpu: about how long to measure (default 60)")
       ->check(InRange(0.01, 3600.0));
   app.footer(kCalibrateExample);
   if (!app.parse(arguments)) return 0;

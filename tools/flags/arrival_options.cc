@@ -33,8 +33,10 @@ std::string policy_text(ReadyPriority policy) { return name_of(kPriorities, poli
 
 void add_policy_option(CommandFlags& app, PredictOptions& options) {
   app.add_parsed(
-      "--policy", [&options](const std::string& text) { options.policy = parse_policy(text); },
-      std::string("whether ranks keep their order or run what is ready: ") + kPolicies);
+         "--policy", [&options](const std::string& text) { options.policy = parse_policy(text); },
+         "whether ranks keep their order (fixed) or run what is ready; where several ops are, the "
+         "next one of the order first, or a backward, or one on the longest path")
+      ->type_name("fixed|ready[:order|backward|path]");
 }
 
 void add_arrival_options(CommandFlags& app, PredictOptions& options) {

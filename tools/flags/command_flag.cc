@@ -16,10 +16,10 @@ CommandFlag* CommandFlag::set(Setting setting) {
 
 namespace {
 
-/// The library's check, which says of "8k" as well that it is out of range.
+/// The library's own check says of "8k" that it is out of range, and "INT:INT in [1 - 8]" in
+/// --help.
 template <class Number>
-CLI::Validator make_check(const RangeLimits<Number>& ends) {
-  CLI::Validator range = CLI::Range(ends.min_value, ends.max_value);
+void add_check(CLI::Option& option, const RangeLimits<Number>& ends) {
   const auto says = [ends](const std::string& text) {
     std::ostringstream message;
     Number value{};
@@ -30,14 +30,20 @@ CLI::Validator make_check(const RangeLimits<Number>& ends) {
             << ends.min_value << " to " << ends.max_value;
     return message.str();
   };
-  return CLI::Validator(says, range.get_description());
+  option.check(CLI::Validator(says, ""));
+  if (const std::string type = option.get_type_name();
+      type.find("INT") != 0 && type.find("UINT") != 0 && type.find("FLOAT") != 0)
+    return;
+  std::ostringstream limits;
+  limits << ends.min_value << ".." << ends.max_value;
+  option.type_name(limits.str());
 }
 
 }  // namespace
 
 CommandFlag* CommandFlag::check(const InRange& range) {
   return set([range](CLI::Option& option) {
-    std::visit([&](const auto& ends) { option.check(make_check(ends)); }, range.ends);
+    std::visit([&](const auto& ends) { add_check(option, ends); }, range.ends);
   });
 }
 

@@ -88,8 +88,10 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
   add_choice<Gradients>(
       app,
       {"--gradients",
-       "precision of gradients (bf16-lean: also 10 bytes of Adam; bf16-pure: moments of 16 "
-       "bits, no master weights; default: the largest of the others that fits)"},
+       "precision of gradients (bf16-lean: with 10 bytes of Adam's states per parameter; "
+       "bf16-pure: "
+       "with 16-bit moments and no master weights; default: the first of fp32, bf16 and bf16-lean "
+       "that fits)"},
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });
 }
@@ -165,7 +167,8 @@ void add_configuration_options(CommandFlags& app, ModelOptions& options) {
   add_recompute_method_option(app, options.recompute_method);
   add_recompute_layers_option(app, options.recompute_layers);
   app.add_option("--lengths", options.lengths_file,
-                 "with --model, a file with the sequence length of every micro-batch, in tokens");
+                 "with --model, a file with the sequence length of every micro-batch, in tokens")
+      ->type_name("FILE");
   app.add_option("--global-batch-size,--global-batch", options.global_batch,
                  "samples of a step, instead of -m: -m x --dp x --micro-batch-size")
       ->check(InRange(std::int64_t{1}, std::int64_t{1} << 40));

@@ -170,7 +170,11 @@ void add_layout_options(CommandFlags& app, ShapeOptions& options) {
       ->type_name("LAYOUT");
   // It is not combined with --costs, where every stage has its own times.
   add_parsed(
-      app, {"--layout-costs", "relative costs of E,t,m,L (default 0,1,1,1)", "E,t,m,L"},
+      app,
+      {"--layout-costs",
+       "relative costs of an embedding, a layer, a prediction layer (MTP) and the loss "
+       "(default 0,1,1,1)",
+       "E,t,m,L"},
       [&options](const std::string& text) { options.layer_costs = parse_layer_costs(text); });
 }
 
@@ -199,10 +203,12 @@ void add_shape_options(CommandFlags& app, ShapeOptions& options) {
       ->type_name("N,N,...");
   app.add_option(
          "--in-flight", options.in_flight,
-         "maximum micro-batches in flight per rank of the first stage (PipeDream; default NOAM)")
+         "maximum micro-batches in flight per rank of the first stage (PipeDream; default: as "
+         "many as fill the pipeline, its NOAM)")
       ->check(microbatches);
-  app.add_flag("--fsdp", options.sharded,
-               "gather and drop stages' parameters, and reduce gradients, where PyTorch does");
+  app.add_flag(
+      "--fsdp", options.sharded,
+      "FSDP: gather and drop stages' parameters, and reduce gradients, where PyTorch does");
   add_profile_option(app, options);
   add_layout_options(app, options);
 }

@@ -86,14 +86,15 @@ void add_cost_file_options(CommandFlags& app, PartitionOptions& options) {
                  "schedule whose micro-batches in flight determine memory (default 1f1b)")
       ->type_name("NAME");
   app.add_option("-m,--microbatches", options.microbatches,
-                 "micro-batches of its step (default: twice the stages)")
+                 "micro-batches of a step under that schedule (default: twice the stages)")
       ->check(InRange(1, 1 << 16));
   app.add_option("--parameter-copies", options.parameter_copies,
                  "what a worker holds per parameter byte (default 4: weights, gradients, Adam)")
       ->check(InRange(0.0, 1000.0));
-  app.add_option("--weight-grad-share", options.weight_grad_share,
-                 "how much of a whole backward is the weight gradient, for -o (default 0.5; the "
-                 "backwards of a --costs file stay whole unless given)")
+  app.add_option(
+         "--weight-grad-share", options.weight_grad_share,
+         "fraction of a whole backward that is the weight gradient, for -o (default 0.5; the "
+         "backwards of a --costs file stay whole unless given)")
       ->check(InRange(0.0, 1.0));
 }
 

@@ -126,8 +126,9 @@ std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
 void add_recompute_axes(CommandFlags& app, ModelAxes& axes) {
   add_parsed(app,
              {"--recompute,--recompute-granularity",
-              "none, selective, modules (under Megatron-Core, where layers do not fit without: the "
-              "fastest set with which they do), full: a list (default none,modules,full)",
+              "a list of none, selective, full and modules: under Megatron-Core the fastest set of "
+              "modules "
+              "with which layers fit that do not fit without (default none,modules,full)",
               "NAMES"},
              [&axes](const std::string& text) {
                axes.recomputes.clear();
@@ -136,7 +137,7 @@ void add_recompute_axes(CommandFlags& app, ModelAxes& axes) {
              });
   add_recompute_method_option(app, axes.recompute_method);
   add_parsed(
-      app, {"--recompute-num-layers", "layers of such a group, or of the block: a list", "NUMBERS"},
+      app, {"--recompute-num-layers", "layers of such a group, or of the block; a list", "NUMBERS"},
       [&axes](const std::string& text) { axes.recompute_layers = parse_layers(text); });
 }
 
@@ -175,7 +176,7 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   add_parsed(app,
              {"--unshard-lookahead",
               "with --zero 3: how many stages ahead FSDP gathers weights, which then count as "
-              "memory; none: every op gathers its own: a list (default none)",
+              "memory, or none, where every op gathers its own; a list (default none)",
               "N|auto|full|none,..."},
              [&axes](const std::string& text) {
                axes.lookaheads.clear();
@@ -186,12 +187,14 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
                  if (found == axes.lookaheads.end()) axes.lookaheads.push_back(lookahead);
                }
              });
-  add_parsed(app,
-             {"--split",
-              "layers to stages: balanced, even, ends, fitted: a list (default all; each where it "
-              "may beat those before it)",
-              "NAMES"},
-             [&axes](const std::string& text) { axes.splits = parse_splits(text); });
+  add_parsed(
+      app,
+      {"--split",
+       "how layers are split among stages: a list of balanced, even, ends (fewer on the first and "
+       "the last stage) and fitted (as balanced as memory allows); default: all, each where "
+       "it may beat those before it",
+       "NAMES"},
+      [&axes](const std::string& text) { axes.splits = parse_splits(text); });
   add_layer_options(app, options.predict.model);
   add_explain_option(app, options.predict.model);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "sim/ir/error.h"
@@ -10,6 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/error_text.h"
 #include "tools/command.h"
+#include "tools/plan/plan_options.h"
 
 namespace bubblescope::tests {
 namespace {
@@ -223,6 +225,17 @@ TEST(ModelPlans, TryTheSplitsThatAreAskedFor) {
   odd.push_back("odd");
   EXPECT_EQ(error_of([&] { tools::run_plan(odd); }),
             "--split: 'odd' is not one of balanced|even|ends|fitted");
+}
+
+TEST(ModelPlans, TryEveryValueOfAListOnce) {
+  const std::optional<tools::PlanOptions> options = tools::parse_plan_options(
+      {"--model", "llama3-8b", "--gpus", "8", "--global-batch-size", "16", "--recompute",
+       "full,none,full", "--send-budget", "2,2,none", "--split", "even,even"});
+  ASSERT_TRUE(options);
+  const tools::ModelAxes& axes = options->model_axes;
+  EXPECT_EQ(axes.recomputes.size(), 2u);
+  EXPECT_EQ(axes.send_budgets.size(), 2u);
+  EXPECT_EQ(axes.splits, std::vector{LayerSplit::kEven});
 }
 
 TEST(ModelPlans, AnImpossibleSplitIsReported) {

@@ -23,6 +23,8 @@ struct RecomputeChoice {
   /// recomputation, it gets the set that makes it fit in the least time.
   bool chooses_modules = false;
   RecomputedLayers layers = {};  ///< of every stage, where all of a layer is recomputed
+
+  bool operator==(const RecomputeChoice&) const = default;
 };
 
 /// The axes of a model's plan. Empty ones are chosen: powers of two that fit, and for the ranks of

@@ -43,19 +43,24 @@ void add_numbers(CommandFlags& app, const Flag& flag, std::vector<std::int32_t>&
   add_parsed(app, flag, [&numbers](const std::string& text) { numbers = parse_numbers(text); });
 }
 
-std::vector<LayerSplit> parse_splits(const std::string& text) {
+/// Adds a flag with a list, each of whose values counts once.
+template <class Value, class Parse>
+void add_list(CommandFlags& app, const Flag& flag, std::vector<Value>& values, const Parse& parse) {
+  add_parsed(app, flag, [&values, parse](const std::string& text) {
+    values.clear();
+    for (const std::string& part : split(text, ',')) {
+      const Value value = parse(part);
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+  });
+}
+
+LayerSplit parse_split(const std::string& text) {
   std::vector<std::string> names;
   for (const auto& known : kLayerSplits) names.emplace_back(known.name);
-  std::vector<LayerSplit> splits;
-  for (const std::string& word : split(text, ',')) {
-    const auto* known = find_named(kLayerSplits, normalize_name(word));
-    if (!known)
-      throw Error("'" + word + "' is not one of " + join(names, "|") +
-                  suggestion(nearest_names(word, names)));
-    if (std::find(splits.begin(), splits.end(), known->choice) == splits.end())
-      splits.push_back(known->choice);
-  }
-  return splits;
+  if (const auto* known = find_named(kLayerSplits, normalize_name(text))) return known->choice;
+  throw Error("'" + text + "' is not one of " + join(names, "|") +
+              suggestion(nearest_names(text, names)));
 }
 
 RecomputeChoice parse_recompute_choice(const std::string& text) {
@@ -124,17 +129,12 @@ std::optional<UnshardLookahead> parse_swept_lookahead(const std::string& text) {
 }
 
 void add_recompute_axes(CommandFlags& app, ModelAxes& axes) {
-  add_parsed(app,
-             {"--recompute,--recompute-granularity",
-              "a list of none, selective, full and modules: under Megatron-Core the fastest set of "
-              "modules "
-              "with which layers fit that do not fit without (default none,modules,full)",
-              "NAMES"},
-             [&axes](const std::string& text) {
-               axes.recomputes.clear();
-               for (const std::string& name : split(text, ','))
-                 axes.recomputes.push_back(parse_recompute_choice(name));
-             });
+  add_list(app,
+           {"--recompute,--recompute-granularity",
+            "a list of none, selective, full and modules: under Megatron-Core the fastest set of "
+            "modules with which layers fit that do not fit without (default none,modules,full)",
+            "NAMES"},
+           axes.recomputes, parse_recompute_choice);
   add_recompute_method_option(app, axes.recompute_method);
   add_parsed(
       app, {"--recompute-num-layers", "layers of such a group, or of the block; a list", "NUMBERS"},
@@ -163,38 +163,25 @@ void add_model_axes(CommandFlags& app, PlanQuestion& options) {
   add_numbers(app, {"--micro-batch-size", "samples of a micro-batch (default 1,2,4)", "NUMBERS"},
               axes.micro_batch_sizes);
   add_recompute_axes(app, axes);
-  add_parsed(app,
-             {"--send-budget",
-              "sends that a rank may have outstanding, which then count as memory: numbers and "
-              "none, a list (default: not counted)",
-              "K,..."},
-             [&axes](const std::string& text) {
-               axes.send_budgets.clear();
-               for (const std::string& part : split(text, ','))
-                 axes.send_budgets.push_back(parse_send_budget(part));
-             });
-  add_parsed(app,
-             {"--unshard-lookahead",
-              "with --zero 3: how many stages ahead FSDP gathers weights, which then count as "
-              "memory, or none, where every op gathers its own; a list (default none)",
-              "N|auto|full|none,..."},
-             [&axes](const std::string& text) {
-               axes.lookaheads.clear();
-               for (const std::string& part : split(text, ',')) {
-                 const auto lookahead = parse_swept_lookahead(part);
-                 const auto found =
-                     std::find(axes.lookaheads.begin(), axes.lookaheads.end(), lookahead);
-                 if (found == axes.lookaheads.end()) axes.lookaheads.push_back(lookahead);
-               }
-             });
-  add_parsed(
-      app,
-      {"--split",
-       "how layers are split among stages: a list of balanced, even, ends (fewer on the first and "
-       "the last stage) and fitted (as balanced as memory allows); default: all, each where "
-       "it may beat those before it",
-       "NAMES"},
-      [&axes](const std::string& text) { axes.splits = parse_splits(text); });
+  add_list(app,
+           {"--send-budget",
+            "sends that a rank may have outstanding, which then count as memory: numbers and none, "
+            "a list (default: not counted)",
+            "K,..."},
+           axes.send_budgets, parse_send_budget);
+  add_list(app,
+           {"--unshard-lookahead",
+            "with --zero 3: how many stages ahead FSDP gathers weights, which then count as "
+            "memory, or none, where every op gathers its own; a list (default none)",
+            "N|auto|full|none,..."},
+           axes.lookaheads, parse_swept_lookahead);
+  add_list(app,
+           {"--split",
+            "how layers are split among stages: a list of balanced, even, ends (fewer on the first "
+            "and the last stage) and fitted (as balanced as memory allows); default: all, each "
+            "where it may beat those before it",
+            "NAMES"},
+           axes.splits, parse_split);
   add_layer_options(app, options.predict.model);
   add_explain_option(app, options.predict.model);
 }

@@ -196,8 +196,8 @@ std::string states_text(const ModelOnDevices& on) {
 
 std::string model_text(const Transformer& model) {
   const double billions = static_cast<double>(count_total_parameters(model)) / 1e9;
-  return "model: " + counted(model.layers, "layer") + " of " + std::to_string(model.hidden) + ", " +
-         number(billions) + " billion parameters" + prediction_text(model);
+  return "model: " + counted(model.layers, "layer") + " of width " + std::to_string(model.hidden) +
+         ", " + number(billions) + " billion parameters" + prediction_text(model);
 }
 
 std::string gates_text(const ModelOnDevices& on) {

@@ -52,14 +52,30 @@ TEST_F(ScriptedAnswers, PlansLackWhatTheCapLeavesWhereItIsBelowTheDevices) {
   for (const char* const schedules : {"1f1b", "1f1b,zb-h1,gpipe"}) {
     const std::string text = said(plan + schedules + " --cap 20GiB", 1);
     expect_in(text, "needs 37 % more memory than --cap allows; raise --cap");
-    expect_in(text, "m 8 full: the fullest rank needs 27.4 GiB of 20.0 GiB, 7.44 GiB too much");
+    expect_in(text, "m 8 full: rank 0 holds 27.4 GiB at its peak, 7.44 GiB over --cap 20.0 GiB");
     expect_not_in(text, "--gpus,");
     expect_not_in(text, "of 78.6 GiB");
   }
   const std::string some = said(plan + "1f1b,gpipe --cap 30GiB", 0);
-  expect_in(some, "m 8 full: the fullest rank needs 43.8 GiB of 30.0 GiB, 13.8 GiB too much");
+  expect_in(some, "holds 43.8 GiB at its peak, 13.8 GiB over --cap 30.0 GiB");
   expect_in(said(plan + "1f1b --cap 0.5", 1), "than --cap allows");
   expect_in(said(plan + "1f1b --cap 70GiB --micro-batch-size 8 --recompute none", 1), "of --gpus,");
+}
+
+/// The first rank has more memory than its cap, and the second less than the cap.
+TEST_F(ScriptedAnswers, PlansNameTheRankThatIsOverItsCap) {
+  const std::string plan =
+      "plan --model llama3-8b --gpus 8 --global-batch-size 16 --pp 2 --tp 2 --micro-batch-size 1 "
+      "--schedules 1f1b ";
+  const std::string unequal = plan + "--gpu h200,a100-40 --recompute none --cap 45GiB";
+  const std::string text = said(unequal, 1);
+  expect_in(text, "rank 0 holds 62.2 GiB at its peak, 17.2 GiB over --cap 45.0 GiB");
+  expect_in(text, "needs 38 % more memory than --cap allows");
+  expect_in(said(plan + "--recompute full --cap 27.6GiB,24GiB", 1),
+            "rank 1 holds 26.4 GiB at its peak, 2.43 GiB over --cap 24.0 GiB");
+  said(unequal + " --resume " + path("journal"), 1);
+  expect_in(said("plan --merge " + path("journal"), 1), "17.2 GiB over --cap 45.0 GiB");
+  expect_in(said(plan + "--cap 0GiB", 1), "over 1000 % more memory than --cap allows");
 }
 
 TEST_F(ScriptedAnswers, PlansOfTooLargeModelsNameDevicesThatDivide) {
@@ -67,6 +83,9 @@ TEST_F(ScriptedAnswers, PlansOfTooLargeModelsNameDevicesThatDivide) {
   const std::string text = said(plan + "--gpus 72 --global-batch-size 72", 1);
   expect_in(text, "% more memory than its devices have; give about 80 or more of --gpus");
   expect_in(said(plan + "--gpus 8 --global-batch-size 8 --pp 8", 1), "give about 72 or more");
+  const std::string fixed = plan + "--schedules 1f1b --tp 8 --pp 8 ";
+  expect_in(said(fixed + "--gpus 64 --global-batch-size 64", 1), "give about 128 or more");
+  said(fixed + "--gpus 128 --global-batch-size 128", 0);
 }
 
 TEST_F(ScriptedAnswers, PlansSearchOnlyWhereAskedOrNothingIsAsked) {
@@ -74,6 +93,15 @@ TEST_F(ScriptedAnswers, PlansSearchOnlyWhereAskedOrNothingIsAsked) {
   expect_in(said(plan, 0), "v-half");
   expect_in(said(plan + " --schedules all,searched", 0), "v-half");
   expect_not_in(said(plan + " --schedules all", 0), "v-half");
+  EXPECT_EQ(said(plan + " --schedules AUTO", 0), said(plan, 0));
+  EXPECT_EQ(said(plan + " --schedules auto,1f1b", 0), said(plan, 0));
+}
+
+TEST_F(ScriptedAnswers, CommandsOfPlansLeaveOutSwitchesThatAreOff) {
+  const std::string plan =
+      "plan --model llama3-8b --gpus 8 --global-batch-size 16 --pp 2 --tp 2 --schedules 1f1b ";
+  expect_not_in(said(plan + "--no-sequence-parallel=false", 0), "--no-sequence-parallel");
+  expect_in(said(plan + "--no-sequence-parallel", 0), "--no-sequence-parallel");
 }
 
 TEST_F(ScriptedAnswers, PlansDrawOnlyPictures) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -43,7 +42,7 @@ constexpr std::size_t kMaxSearchedUnasked = 64;
 /// Adds searched schedules. A search takes tenths of a second per configuration, so a few are
 /// included by default and many only on request.
 void add_searched(PlanOptions& options) {
-  if (options.schedules != "auto") return;
+  if (!lists_schedule_group(options.schedules, "auto")) return;
   Axes searched = options.axes;
   searched.schedules = expand_schedules("searched", options.sliced());
   if (count_configurations(searched) <= kMaxSearchedUnasked)
@@ -269,8 +268,7 @@ int plan_model(PlanOptions& options) {
   };
   const auto show = [&](std::vector<Outcome> outcomes) {
     warn_of_unused_numbers(find_unused_numbers(axes, &planner, configurations, outcomes));
-    const std::int32_t listed = options.axes.ranks.empty() ? 1 : options.axes.ranks.front();
-    note_missing_memory(outcomes, axes.gpus, std::lcm(std::min(planner.node(), axes.gpus), listed));
+    note_missing_memory(outcomes, axes.gpus, planner.find_multiple_of_devices());
     traces::PlanTable table =
         tabulate(options, configurations, use_one_gradient_type(std::move(outcomes)));
     table.training = settings_of(planner.model(), options.predict.cost.end);

@@ -26,6 +26,14 @@ namespace bubblescope::tools {
 
 namespace {
 
+/// Returns `plan` with a note on its insufficient memory.
+Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) {
+  return {std::move(plan),
+          fmt::format("{} {} of {}, {} too much", what, format_bytes(needed), format_bytes(usable),
+                      format_bytes(needed - usable)),
+          static_cast<double>(needed) / static_cast<double>(usable) - 1};
+}
+
 /// The embedding is on the first stage; the head and the multi-token prediction layers are on the
 /// last. Where all ranks share the head, layouts name it there as well.
 std::string layout_text(const LayerCounts& layers, const Transformer& model) {
@@ -215,29 +223,17 @@ Plan ModelEvaluator::with_rates(Plan plan, const ModelOnDevices& here) const {
   return plan;
 }
 
-Outcome ModelEvaluator::too_full(std::optional<Plan> plan, const char* what, Bytes needed,
-                                 Bytes usable) const {
-  const bool over_cap = needed <= usable;  // else a higher cap would not help
-  const Bytes limit = over_cap ? planner_.smallest_cap().value_or(usable) : usable;
-  return {std::move(plan),
-          fmt::format("{} {} of {}, {} too much", what, format_bytes(needed), format_bytes(limit),
-                      format_bytes(needed - limit)),
-          static_cast<double>(needed) / static_cast<double>(std::max<Bytes>(limit, 1)) - 1,
-          over_cap};
-}
-
-std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedStep& step) const {
+std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedStep& step) {
   const ModelFit fit = find_fit(*step.models.placed, step.report);
   plan.peak_bytes = fit.peak;
   plan.head_room = fit.head_room;
-  const MemoryModel& memory = step.models.memory;
+  if (!fit.fits())
+    return too_full(std::move(plan), "the fullest rank needs", fit.peak, fit.peak + fit.head_room);
   const std::vector<Peak> peaks = collect_peaks(step.report);
-  const Problems over = find_ranks_over_cap(peaks, memory);
-  if (fit.fits() && over.empty()) return {};
-  if (fit.fits() && memory.cap_bytes.empty())
-    return Outcome{std::move(plan), name_flags(to_string(over[0])),
-                   find_excess_over_cap(peaks, memory), true};
-  return too_full(std::move(plan), "the fullest rank needs", fit.peak, fit.peak + fit.head_room);
+  const Problems over = find_ranks_over_cap(peaks, step.models.memory);
+  if (over.empty()) return {};
+  return Outcome{std::move(plan), name_flags(to_string(over[0])),
+                 find_excess_over_cap(peaks, step.models.memory), true};
 }
 
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,

@@ -71,9 +71,7 @@ class ModelEvaluator {
   /// continues with sets that take longer and hold less.
   Outcome simulate_modules(const Configuration& configuration, std::size_t split) const;
   /// Refuses a plan whose fullest rank exceeds its memory; empty if all ranks fit.
-  std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step) const;
-  /// Returns `plan` with a note on its insufficient memory: of the devices, or below the cap.
-  Outcome too_full(std::optional<Plan> plan, const char* what, Bytes needed, Bytes usable) const;
+  static std::optional<Outcome> refuse_memory(Plan plan, const PredictedStep& step);
   Plan with_rates(Plan plan, const ModelOnDevices& here) const;
 
   const ModelPlanner& planner_;

@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -179,7 +181,8 @@ ModelPlanner::ModelPlanner(PredictInputs inputs, ModelAxes axes)
   if (axes_.context.empty()) axes_.context = {1};
   if (axes_.micro_batch_sizes.empty())
     axes_.micro_batch_sizes = {kUsualMicroBatchSizes.begin(), kUsualMicroBatchSizes.end()};
-  if (axes_.ranks.empty()) axes_.ranks = divisors(axes_.gpus, max_stages(model().model));
+  chooses_ranks_ = axes_.ranks.empty();
+  if (chooses_ranks_) axes_.ranks = divisors(axes_.gpus, max_stages(model().model));
   axes_.recomputes = with_recomputed_layers(
       possible_recomputes(std::move(axes_.recomputes), model().runtime), axes_);
 }
@@ -190,11 +193,20 @@ bool ModelPlanner::tries_without_recomputation() const {
       [](const RecomputeChoice& choice) { return choice.recompute == Recompute::kNone; });
 }
 
-std::int32_t ModelPlanner::node() const { return find_smallest_node(model()); }
-
-std::optional<Bytes> ModelPlanner::smallest_cap() const {
+bool ModelPlanner::allows(Bytes held) const {
   const std::vector<Bytes>& caps = inputs_.config().memory.cap_bytes;
-  return caps.empty() ? std::nullopt : std::optional(*std::min_element(caps.begin(), caps.end()));
+  return std::all_of(caps.begin(), caps.end(), [held](Bytes cap) { return held <= cap; });
+}
+
+std::int32_t ModelPlanner::find_multiple_of_devices() const {
+  const std::int32_t node = std::min(find_smallest_node(model()), axes_.gpus);
+  const std::vector<std::int32_t> any{1};
+  std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t ranks : chooses_ranks_ ? any : axes_.ranks)
+    for (const std::int32_t tensor : axes_.tensor)
+      for (const std::int32_t context : axes_.context)
+        smallest = std::min(smallest, std::lcm(node, ranks * tensor * context));
+  return smallest;
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a

@@ -72,11 +72,10 @@ class ModelPlanner {
   /// Whether smaller gradients may be tried where 32-bit ones do not fit.
   bool may_shrink_gradients() const { return !inputs_.flags().model.gradients; }
   /// Whether the flags allow that all ranks hold so much.
-  bool allows(Bytes held) const { return !smallest_cap() || held <= *smallest_cap(); }
-  /// The devices of a node.
-  std::int32_t node() const;
-  /// The smallest cap in bytes; empty if there is none.
-  std::optional<Bytes> smallest_cap() const;
+  bool allows(Bytes held) const;
+  /// Returns the smallest number of devices of which a number that can be used is a multiple: a
+  /// node, if there is more than one, and the ranks of a replica.
+  std::int32_t find_multiple_of_devices() const;
   /// Returns the inputs of a configuration, without the split of its layers.
   PredictInputs inputs_of(const Configuration& configuration) const;
 
@@ -89,6 +88,7 @@ class ModelPlanner {
 
   PredictInputs inputs_;
   ModelAxes axes_;
+  bool chooses_ranks_ = false;  ///< no --pp was listed
 };
 
 }  // namespace bubblescope::tools

@@ -171,6 +171,8 @@ void note_megatron_defaults(const std::vector<Plan>& ranked, const PredictInputs
 
 std::string more_than_a_limit(double excess) {
   const double percent = 100 * excess;
+  if (percent < 0.1) return "up to 0.1 % more";
+  if (percent >= 1000) return "over 1000 % more";
   return percent >= 10 ? fmt::format("{:.0f} % more", percent)
                        : fmt::format("{:.2g} % more", percent);
 }

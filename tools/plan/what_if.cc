@@ -107,6 +107,12 @@ bool names_a_group(std::string_view word) {
   return word == "auto" || word == "all" || word == "searched" || word == "vocab";
 }
 
+bool lists_schedule_group(const std::string& list, std::string_view group) {
+  const std::vector<std::string> words = split(list, ',');
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return normalize_name(trim(word)) == group; });
+}
+
 std::vector<std::string> expand_schedules(const std::string& list, bool sliced, bool has_model) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {

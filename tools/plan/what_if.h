@@ -48,6 +48,9 @@ std::vector<Configuration> combine(const Axes& axes);
 /// Whether a word of a list of schedules stands for several.
 bool names_a_group(std::string_view word);
 
+/// Whether a list of schedules has such a word.
+bool lists_schedule_group(const std::string& list, std::string_view group);
+
 /// Expands a list of schedules: names, separated by commas. "all" is every synchronous schedule
 /// that trains and has a fixed order for its shape, and so is "auto", to which sweeps add the
 /// searched ones where they are few. "searched" is every one that searches for an

@@ -258,10 +258,11 @@ std::vector<FlagWithValue> CommandFlags::given_flags(std::size_t flags) const {
     const CommandFlag& flag = parser_->flags[at];
     if (flag.count() == 0) continue;
     const std::string name = flag.option_->get_name();
-    if (flag.takes_none_)
-      given.push_back({name});
-    else
+    if (flag.takes_none_) {
+      if (flag.option_->results().back() != "false") given.push_back({name});
+    } else {
       for (const std::string& value : flag.option_->results()) given.push_back({name, value});
+    }
   }
   return given;
 }

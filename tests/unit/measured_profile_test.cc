@@ -2,6 +2,7 @@
 // annotations of pairs, and with rules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,27 @@ TEST(MeasuredProfile, APairPartsAtTheFirstGradientFunction) {
   EXPECT_EQ(op_of(trace, "3B1").start, 50'000);
   EXPECT_EQ(op_of(trace, "3B1").end, 100'000);
   EXPECT_EQ(op_of(trace, "0F4").op.pairing, Pairing::kFirst);
+}
+
+/// A hook names the ops within PyTorch's own annotation of the pair.
+TEST(MeasuredProfile, APairIsOneWhereItsOpsAreNamedWithinIt) {
+  const traces::ObservedTrace trace = RankProfile(1)
+                                          .annotation("PP:(0F4;3B1)OVERLAP_F_B", 0, 100)
+                                          .annotation("PP:0F4", 2, 34)
+                                          .call("aten::mm", 5, 30)
+                                          .annotation("PP:3B1", 38, 60)
+                                          .gradient(52, 40)
+                                          .annotation("PP:0F5", 110, 30)
+                                          .call("aten::mm", 115, 20)
+                                          .read();
+  for (const char* const name : {"0F4", "3B1"})
+    EXPECT_EQ(std::count_if(trace.ops.begin(), trace.ops.end(),
+                            [&](const auto& observed) { return to_string(observed.op) == name; }),
+              1)
+        << name;
+  EXPECT_EQ(op_of(trace, "0F4").op.pairing, Pairing::kFirst);
+  EXPECT_EQ(op_of(trace, "3B1").end, 100'000);
+  EXPECT_EQ(op_of(trace, "0F5").op.pairing, Pairing::kAlone);
 }
 
 TEST(MeasuredProfile, APairThatNothingPartsIsRefused) {

@@ -22,21 +22,36 @@ bool name_same_op(const NamedSlice& outer, const NamedSlice& inner) {
          (!outer.op->has_stage || outer.op->op.stage == inner.op->op.stage);
 }
 
+/// Whether a slice names an op of the pair that the one around it names.
+bool is_of_pair(const NamedSlice& outer, const NamedSlice& inner) {
+  if (!outer.pair || !inner.op || inner.slice.end > outer.slice.end) return false;
+  return std::any_of(outer.pair->begin(), outer.pair->end(), [&](const Op& op) {
+    const Op& own = inner.op->op;
+    return op.microbatch == own.microbatch && (!inner.op->has_stage || op.stage == own.stage) &&
+           (op.kind == own.kind || (gives_input_grad(op.kind) && gives_input_grad(own.kind)));
+  });
+}
+
 /// An op may be named twice, by its runtime and by a hook inside of it (tools/hooks). The inner
-/// slice is closer to the computation.
-std::vector<NamedSlice> without_outer(std::vector<NamedSlice> slices) {
-  std::map<std::uint32_t, std::size_t> last;  // by thread
-  std::vector<bool> is_outer(slices.size(), false);
+/// slice is closer to the computation, except in a pair, whose name tells that it is one.
+std::vector<NamedSlice> name_once(std::vector<NamedSlice> slices) {
+  std::map<std::uint32_t, std::size_t> last;   // by thread
+  std::map<std::uint32_t, std::size_t> pairs;  // the last one, by thread
+  std::vector<bool> is_superfluous(slices.size(), false);
   for (std::size_t at = 0; at < slices.size(); ++at) {
     const ChromeSlice& slice = slices[at].slice;
     const auto [found, is_first] = last.emplace(slice.thread, at);
     const NamedSlice& before = slices[found->second];
     if (!is_first && slice.end <= before.slice.end && name_same_op(before, slices[at]))
-      is_outer[found->second] = true;
+      is_superfluous[found->second] = true;
     found->second = at;
+    if (slices[at].pair) pairs[slice.thread] = at;
+    const auto pair = pairs.find(slice.thread);
+    if (pair != pairs.end() && is_of_pair(slices[pair->second], slices[at]))
+      is_superfluous[at] = true;
   }
   std::size_t at = 0;
-  std::erase_if(slices, [&](const NamedSlice&) { return is_outer[at++]; });
+  std::erase_if(slices, [&](const NamedSlice&) { return is_superfluous[at++]; });
   return slices;
 }
 
@@ -96,7 +111,7 @@ std::vector<NamedSlice> choose_slices(std::vector<NamedSlice> slices, bool has_k
                      return std::tuple(left.slice.start, -left.slice.end) <
                             std::tuple(right.slice.start, -right.slice.end);
                    });
-  return without_outer(std::move(slices));
+  return name_once(std::move(slices));
 }
 
 }  // namespace bubblescope::traces

@@ -34,7 +34,8 @@ NamedSlices name_slices(std::vector<ChromeSlice> slices, NameMatcher& names);
 bool is_of_device(const ChromeSlice& slice);
 
 /// The slices that show their op best, by start. Those of the host lead to their kernels, and are
-/// used if there are any; those of the device otherwise. Of two slices for one op, the inner one.
+/// used if there are any; those of the device otherwise. Of two slices for one op, the inner
+/// one, or that of its pair.
 std::vector<NamedSlice> choose_slices(std::vector<NamedSlice> slices, bool has_kernels);
 
 }  // namespace bubblescope::traces

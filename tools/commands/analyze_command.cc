@@ -270,6 +270,7 @@ std::optional<AnalyzeOptions> parse_analyze_options(const Arguments& arguments) 
   if (!app.parse(arguments)) return {};
   options.memory.replaces_model = app.given_under(kMemoryHeading).size() > app.count("--cap");
   options.gate = parse_conditions(conditions);
+  options.job.tries.by_pytorch = options.rules.empty();  // else another runtime named the ops
   expect_consistent(options);
   options.job.fits_costs = options.costs_out.has_value();
   ExportOptions written = options.exports;

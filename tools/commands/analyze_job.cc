@@ -270,7 +270,7 @@ Analysis try_other_schedules(Analysis analysis, const TryOptions& options) {
   CostTable table = analysis.costs->fitted.table;
   table.file = "the fitted costs";
   TryOptions wanted = options;
-  wanted.by_pytorch = analysis.shown.timeline.source == "kineto";
+  wanted.by_pytorch = options.by_pytorch && analysis.shown.timeline.source == "kineto";
   TriedSchedules tried =
       try_schedules(analysis.shown.schedule, analysis.shown.made.lower, table, wanted);
   const double predicted = tried.tries.rows.front().step.mean;

@@ -10,7 +10,7 @@
 namespace bubblescope::tools {
 
 /// Adds the members of a suggestion, which is of receives alone or of sends; none where there is
-/// neither. Each of its moves follows on the one before.
+/// neither. Each move refers to the lists as the one before left them.
 void write_suggestion(traces::JsonWriter& json, const std::optional<ReceiveSuggestion>& receives,
                       const std::optional<SendSuggestion>& sends);
 

@@ -319,23 +319,30 @@ void sort_all(traces::Tries& tries, std::vector<TriedRow>& rows,
   std::stable_sort(rows.begin(), rows.end(), is_better);
 }
 
-/// Names the schedules that PyTorch refuses; empty where it refuses none.
-std::string describe_refused_by_pytorch(const std::vector<TriedRow>& rows) {
-  std::vector<std::string> names;
-  std::string reason;
+/// Says for each reason which schedules PyTorch refuses, and whether one of them would be the best.
+std::vector<std::string> describe_refused_by_pytorch(const std::vector<TriedRow>& rows) {
+  const auto best = std::min_element(rows.begin(), rows.end(), is_better);
+  std::map<std::string, std::vector<std::string>> names_of_reason;
+  std::set<std::string> faster;
   for (const auto& [row, schedule] : rows) {
-    if (row.refused_by_pytorch.empty()) continue;
-    if (std::find(names.begin(), names.end(), row.schedule) != names.end()) continue;
-    names.push_back(row.schedule);
+    const std::string& refusal = row.refused_by_pytorch;
+    if (refusal.empty()) continue;
     // Advice on other formats follows a semicolon.
-    if (reason.empty()) reason = row.refused_by_pytorch.substr(0, row.refused_by_pytorch.find(';'));
+    std::vector<std::string>& names = names_of_reason[refusal.substr(0, refusal.find(';'))];
+    if (std::find(names.begin(), names.end(), row.schedule) == names.end())
+      names.push_back(row.schedule);
+    if (best->row.refused_by_pytorch.empty() && row.change.mean < best->row.change.mean)
+      faster.insert(row.schedule);
   }
-  if (names.empty()) return {};
-  const bool has_other = std::any_of(rows.begin(), rows.end(), [](const TriedRow& tried) {
-    return tried.schedule && tried.row.refused_by_pytorch.empty();
-  });
-  return fmt::format("PyTorch's pipeline runtime cannot run {}{}: {}", traces::list_words(names),
-                     has_other ? ", so the best is another one" : "", reason);
+  std::vector<std::string> notes;
+  for (const auto& [reason, names] : names_of_reason) {
+    const bool is_faster = std::any_of(
+        names.begin(), names.end(), [&](const std::string& name) { return faster.contains(name); });
+    notes.push_back(fmt::format("PyTorch's pipeline runtime cannot run {}{}: {}",
+                                traces::list_words(names),
+                                is_faster ? ", so the best is another one" : "", reason));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -363,7 +370,7 @@ TriedSchedules try_schedules(const ValidSchedule& measured, const LowerOptions& 
   tried.tries.notes = std::move(notes).list();
   if (std::any_of(rows.begin(), rows.end(), [](const TriedRow& one) { return one.schedule; }))
     tried.tries.notes.push_back(describe_layer_split(work));
-  if (std::string refused = describe_refused_by_pytorch(rows); !refused.empty())
+  for (std::string& refused : describe_refused_by_pytorch(rows))
     tried.tries.notes.push_back(std::move(refused));
   if (!options.of_all.empty()) sort_all(tried.tries, rows, options.of_all);
   const auto best = std::min_element(rows.begin(), rows.end(), is_better);

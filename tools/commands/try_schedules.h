@@ -20,7 +20,9 @@ struct TryOptions {
   std::vector<std::int32_t> chunks = {};   ///< per rank, where a schedule leaves them open
   /// Those that only "all" stands for: if they cannot be tried, notes say so.
   std::set<std::string> of_all = {};
-  bool by_pytorch = false;  ///< PyTorch recorded the steps: the best is one that it can run
+  /// Whether PyTorch's pipeline runtime ran the steps, if its profiler recorded them: the best is
+  /// one that it can run.
+  bool by_pytorch = true;
 };
 
 /// A row for every schedule and number of micro-batches, and the schedules themselves.

@@ -125,8 +125,10 @@ std::string write_tries_text(const Tries& tries, const CauseReport* causes, Nano
       "change: of the time per micro-batch, against the measured schedule with the same costs\n"
       "(fitted to the trace: with them the measured schedule takes {}, {:.2g} % off)\n",
       format_time(std::llround(tries.rows.front().step.mean)), 100 * std::abs(tries.fit_error));
-  if (std::none_of(tries.rows.begin(), tries.rows.end(),
-                   [](const TryRow& row) { return has_width(row.change); }))
+  const bool any_tried = std::any_of(tries.rows.begin() + 1, tries.rows.end(),
+                                     [](const TryRow& row) { return row.problem.empty(); });
+  if (any_tried && std::none_of(tries.rows.begin(), tries.rows.end(),
+                                [](const TryRow& row) { return has_width(row.change); }))
     text += "note: the measured steps show no spread, so that no range can be given\n";
   for (const std::string& note : tries.notes) text += "note: " + note + "\n";
   return text;

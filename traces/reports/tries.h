@@ -45,7 +45,7 @@ struct TryRow {
   double peak_units = 0;  ///< micro-batches held on the fullest rank
   double memory_ratio = 1;   ///< the same relative to the measured schedule
   std::string problem = {};  ///< why it cannot be run; empty: it can
-  /// Why PyTorch, which recorded the steps, cannot run it; empty: it can, or another program did.
+  /// Why PyTorch, whose runtime ran the steps, cannot run it; empty: it can, or another did.
   std::string refused_by_pytorch = {};
 };
 

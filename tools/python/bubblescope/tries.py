@@ -76,7 +76,8 @@ class Tries:
         lines = ["change: of the time per micro-batch, against the measured schedule with the same costs",
                  f"(fitted to the trace: with them the measured schedule takes {time_text(self.measured['step_ns'])}, "
                  f"{100 * abs(self.fit_error):.2g} % off)"]
-        if not any(row["change_p5"] < row["change_p95"] for row in self.rows if "problem" not in row):
+        tried = [row for row in self.rows[1:] if "problem" not in row]
+        if tried and not any(row["change_p5"] < row["change_p95"] for row in tried):
             lines.append("note: the measured steps show no spread, so that no range can be given")
         return lines + [f"note: {note}" for note in self.notes]
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <filesystem>
 #include <iterator>
@@ -98,6 +99,19 @@ bool is_timer_log(const std::string& path) {
   }
 }
 
+/// Whether a position is within a name in quotes. An apostrophe within a word begins none.
+bool is_quoted(std::string_view text, std::size_t position) {
+  bool quoted = false;
+  for (std::size_t at = 0; at < position; ++at) {
+    if (text[at] != '\'') continue;
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char after = at + 1 < text.size() ? text[at + 1] : ' ';
+    quoted = quoted ? std::isalnum(static_cast<unsigned char>(after)) != 0
+                    : before == ' ' || before == '(';
+  }
+  return quoted;
+}
+
 /// The clauses of a reason, in a folder's own words: "rank0.json: there is no op", "give it one".
 std::vector<std::string> list_clauses(const Unread& file) {
   constexpr std::string_view kBetween = "; ";
@@ -108,9 +122,12 @@ std::vector<std::string> list_clauses(const Unread& file) {
     reason.replace(at, file.path.size(), name);
   std::vector<std::string> clauses;
   std::size_t begin = 0;
-  for (std::size_t end = 0; (end = reason.find(kBetween, begin)) != reason.npos;
-       begin = end + kBetween.size())
+  for (std::size_t end = 0; (end = reason.find(kBetween, end)) != reason.npos;
+       end += kBetween.size()) {
+    if (is_quoted(reason, end)) continue;
     clauses.push_back(reason.substr(begin, end - begin));
+    begin = end + kBetween.size();
+  }
   clauses.push_back(reason.substr(begin));
   return clauses;
 }

@@ -46,10 +46,11 @@ std::optional<std::string> describe_unknown_messages(const ChromeEvents& events)
       posted);
 }
 
-/// Whether the pipeline runs several times: its first op does.
+/// Whether the pipeline runs several times, as its first op does, in steps that nothing states.
 bool runs_again(const std::vector<ObservedOp>& ops) {
   return std::count_if(ops.begin(), ops.end(), [&](const ObservedOp& observed) {
-           return observed.op == ops.front().op && observed.chunk == ops.front().chunk;
+           return observed.op == ops.front().op && observed.chunk == ops.front().chunk &&
+                  observed.step_is_counted;
          }) > 1;
 }
 

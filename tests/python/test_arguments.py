@@ -148,6 +148,7 @@ class Flags(unittest.TestCase):
                 answered += 1
         self.assertGreater(answered, 60)
         self.refuse_both("html is not a keyword here: .*; svg is not a keyword here", html="x", svg="y")
+        self.refuse_both("html is not a keyword here: .*; no keyword is called 'p2pmodes'", html="x", p2pmodes="y")
         self.refuse_both("^no flag is called 'p2p_mod'; did you mean 'p2p_mode'", p2p_mod="fifo")
 
     def refuse_both(self, message, **options):

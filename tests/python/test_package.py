@@ -264,6 +264,11 @@ class Compare(unittest.TestCase):
             bs.compare([base, bs.schedule("zb-h1", pp=4, m=8, b=20), "gpipe"])
         self.assertEqual(len(bs.compare([base, bs.schedule("zb-h1", pp=4, m=8, b=20), "gpipe"], f=10)), 3)
 
+    def test_values_are_compared_and_not_their_spelling(self):
+        made = [bs.schedule("1f1b", pp=2, m=4, f=given) for given in (10, 10.0, "10ms")]
+        self.assertEqual([row.name for row in bs.compare(made)], ["1f1b"] * 3)
+        self.assertEqual(bs.compare([*made, "gpipe"])["gpipe"].makespan, bs.simulate("gpipe", pp=2, m=4, f=10).makespan)
+
     def test_every_report_has_its_schedule(self):
         for options in ({}, {"vpp": 2, "slices": 2, "in_flight": 3}, {"cap": 3, "f": 2}, {"recompute": "full"},
                         {"profile": "pytorch"}, {"model": "llama3-8b", "tp": 2}):
@@ -323,7 +328,7 @@ class Try(unittest.TestCase):
                                                                         split_b=0.55).rows, tries.rows)
 
     def test_the_sentences_below_the_table_are_those_of_the_program(self):
-        for jitter in ({}, {"step_jitter": "5%"}):
+        for jitter in (False, True):
             path = self.record("zb-h1")
             if jitter:
                 path = self.folder / "steps"
@@ -614,6 +619,13 @@ class Measured(unittest.TestCase):
             path = pathlib.Path(folder, "step.trace.json")
             bs.simulate("1f1b", pp=4, m=8).save(path)
             self.assertEqual(str(bs.analyze(path)), run_program("analyze", path).stdout)
+
+    def test_a_timeline_says_how_many_ops_it_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "step.trace.json"
+            bs.simulate("1f1b", pp=2, m=2).save(path)
+            with self.assertRaisesRegex(IndexError, "^the timeline has [0-9]+ ops and messages, and none at 999"):
+                bs.analyze(path).timeline[999]
 
     def test_a_rank_without_a_trace_has_no_numbers(self):
         missing = bs.measured.MeasuredRank({**dict.fromkeys(

@@ -46,5 +46,8 @@ def describe(keyword: str) -> str:
 def explain(message: str) -> str:
     """The message on unknown keywords, with what does the same in Python where there is something."""
     found = _UNKNOWN.match(message)
-    known = [name for name in re.findall(r"'(\w+)'", found[1] if found else "") if name in INSTEAD]
-    return "; ".join(map(describe, known)) or message
+    unknown: list[tuple[str, str]] = re.findall(r"'(\w+)'( \([^()]*\))?", found[1]) if found else []
+    answers = [describe(name) for name, _ in unknown if name in INSTEAD]
+    if not answers:
+        return message
+    return "; ".join(answers + [f"no keyword is called '{name}'{hint}" for name, hint in unknown if name not in INSTEAD])

@@ -455,4 +455,4 @@ def analyze_files(names: list[str], options: dict[str, Any], folder: TraceFolder
         return Analysis(names, options, _run("analyze", names, options)[1])
     with named_in_messages(folder.path + os.sep, ""):
         found = _run("analyze", names, options)[1]
-    return Analysis(names, options, json.loads(folder.without_path(json.dumps(found))), folder)
+    return Analysis(names, options, json.loads(folder.without_path(json.dumps(found, ensure_ascii=False))), folder)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
@@ -219,8 +220,11 @@ def _kept_by_all(listed: list[AnySchedule], options: Any) -> dict[str, Any]:
 
 
 def _text_of(key: str, options: dict[str, Any]) -> str:
-    """The option as a text; empty where it is left out."""
-    return " ".join(words_of({key: options.get(key)})).removeprefix("--")
+    """The option as a text, the same for ``10``, ``10.0`` and ``"10ms"``; empty where it is left out."""
+    text = " ".join(words_of({key: options.get(key)})).removeprefix("--")
+    flag, _, value = text.partition("=")
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(?:ms)?", value)
+    return f"{flag}={float(number[1]):g}" if number else text
 
 
 def _made_with(key: str, stated: str) -> str:

@@ -137,7 +137,8 @@ class MeasuredTimeline:
         frame = pandas.read_csv(io.StringIO(self.csv()))
         slices = frame.op.str.extract(r"\.([0-9]+)$", expand=False).fillna(0).astype("int16")
         frame.insert(frame.columns.get_loc("microbatch") + 1, "slice", slices)
-        return frame.astype({"critical": bool})
+        frame["critical"] = frame.critical.fillna(0).astype(bool)  # empty where the trace supports no conclusion
+        return frame
 
     def __call__(self) -> pandas.DataFrame:
         """The same as ``df()``."""
@@ -153,7 +154,10 @@ class MeasuredTimeline:
         return len(self._all())
 
     def __getitem__(self, at: SupportsIndex | Positions) -> TimedOp | list[TimedOp]:
-        return self._all()[at]
+        try:
+            return self._all()[at]
+        except IndexError:
+            raise IndexError(f"the timeline has {ops_and_messages(len(self))}, and none at {at}") from None
 
     def __iter__(self) -> Iterator[TimedOp]:
         return iter(self._all())

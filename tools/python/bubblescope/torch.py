@@ -195,6 +195,11 @@ def _expect_runnable(schedule: Schedule, loss_fn: Callable[..., Any] | None, ste
         raise UsageError("run trains, and needs the same loss_fn on every rank")
 
 
+def _is_of_more_ranks(name: str, ranks: int) -> bool:
+    found = re.fullmatch(r"rank([0-9]+)\.json", name)
+    return found is not None and int(found[1]) >= ranks
+
+
 def _make_folder(traces: str | os.PathLike[str] | None, group: dist.ProcessGroup | None) -> str | None:
     """Makes the folder on rank 0. Raises on every rank where it cannot be made."""
     path = None if traces is None else path_argument(traces, "traces")
@@ -202,6 +207,9 @@ def _make_folder(traces: str | os.PathLike[str] | None, group: dist.ProcessGroup
     if path is not None and dist.get_rank(group) == 0:
         try:
             os.makedirs(path, exist_ok=True)
+            older = [name for name in sorted(os.listdir(path)) if _is_of_more_ranks(name, dist.get_world_size(group))]
+            if older:
+                problem = [f"traces: {path} has {older[0]} of a run on more ranks; give an empty folder"]
         except OSError as error:
             problem = [f"traces: cannot make the folder {path}: {error.strerror}"]
     found: list[list[str]] = [[] for _ in range(dist.get_world_size(group))]

@@ -7,6 +7,7 @@
 
 namespace bubblescope::exec {
 
+/// Keeps one exception and the rank that threw it.
 class FirstFailure {
  public:
   /// Notes the current exception as this rank's, unless there is one already. Any thread may call.
@@ -16,9 +17,9 @@ class FirstFailure {
     exception_ = std::current_exception();
     rank_ = rank;
   }
-  /// Call these only while no lane runs.
+  /// Call this only while no lane runs.
   void forget() { exception_ = nullptr; }
-  /// The exception, if it was this rank's.
+  /// Returns the exception if it was this rank's. Call this only while no lane runs.
   std::exception_ptr of(std::int32_t rank) const { return rank == rank_ ? exception_ : nullptr; }
 
  private:

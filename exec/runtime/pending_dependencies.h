@@ -23,7 +23,8 @@ class PendingDependencies {
   /// Returns to the start of a step. Call only while no lane runs.
   void reset();
 
-  /// Whether the instruction may start when a step begins.
+  /// Whether no dependency of the instruction is counted; the order of its lane may still hold it
+  /// back.
   bool has_none(InstructionId id) const { return needed_[id] == 0; }
   bool have_ended(InstructionId id) const {
     return missing_[id].load(std::memory_order_acquire) == 0;

@@ -65,6 +65,7 @@ TEST(PlanCommands, SimulateModels) {
 TEST(PlanCommands, HaveNoTimesThatFollowFromOthers) {
   const Json plans =
       read_report("plan --pp 4 -m 8 --schedules 1f1b,zb-h1 --total-f 40 --total-b 80")["plans"];
+  ASSERT_EQ(plans.size(), 2U);
   for (const Json& plan : plans) {
     const std::string command = plan["command"];
     EXPECT_NE(command.find(" --f 10000000ns --b 20000000ns --pp 4 -m 8"), command.npos) << command;

@@ -94,6 +94,8 @@ class Database {
       is_sound_ = sqlite().prepare(database_, sql.c_str(), -1, &statement, nullptr) == 0;
     return statement;
   }
+  /// Notes that a row could not be inserted.
+  void spoil() { is_sound_ = false; }
   bool commit() {
     run("COMMIT;");
     return is_sound_;
@@ -107,7 +109,7 @@ class Database {
 /// Inserts rows. sqlite parses the statement once for all of them.
 class Rows {
  public:
-  Rows(Database& database, const std::string& into, std::size_t columns) {
+  Rows(Database& database, const std::string& into, std::size_t columns) : database_(database) {
     std::string values = "?";
     for (std::size_t column = 1; column < columns; ++column) values += ",?";
     statement_ = database.prepare("INSERT INTO " + into + " VALUES(" + values + ")");
@@ -123,7 +125,8 @@ class Rows {
     if (statement_ == nullptr) return;
     int column = 0;
     (bind(++column, values), ...);
-    sqlite().step(statement_);
+    constexpr int kDone = 101;  // SQLITE_DONE
+    if (sqlite().step(statement_) != kDone) database_.spoil();
     sqlite().reset(statement_);
   }
 
@@ -133,6 +136,7 @@ class Rows {
     sqlite().bind_text(statement_, column, text.c_str(), -1, nullptr);  // it outlives the step
   }
 
+  Database& database_;
   void* statement_ = nullptr;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/ir/counted.h"
+
 namespace bubblescope::schedules {
 namespace {
 
@@ -38,9 +40,8 @@ std::vector<std::string> refuse_megatron(const Shape& shape, std::int32_t group_
                       "; change `microbatches` or `microbatch_group_size`");
   else if (last_group != 0 && last_group < shape.ranks)
     reasons.push_back("`microbatches` " + to_string(shape.microbatches) +
-                      " leaves a last group of " + to_string(last_group) +
-                      (last_group == 1 ? " micro-batch, fewer" : " micro-batches, fewer") +
-                      " than `pp` " + to_string(shape.ranks) +
+                      " leaves a last group of " + counted(last_group, "micro-batch") +
+                      ", fewer than `pp` " + to_string(shape.ranks) +
                       "; change `microbatches` or `microbatch_group_size`");
   return reasons;
 }

@@ -42,9 +42,10 @@ std::vector<Rate> progress_rates_beside(const Slowdown& slowdown) {
 const Slowdown& slowdown_of(const Contention& contention, const Op& op) {
   const auto stage = static_cast<std::size_t>(op.stage);
   if (stage >= contention.stages.size())
-    throw Error("stage " + std::to_string(stage) + " has no contended costs (of " +
-                counted(contention.stages.size(), "stage") +
-                " there are some); add them to /stages");
+    throw Error("stage " + std::to_string(stage) +
+                " has no contended costs (the file has "
+                "those of " +
+                counted(contention.stages.size(), "stage") + "); add them to /stages");
   return contention.stages[stage][static_cast<std::size_t>(op.kind)];
 }
 

@@ -78,7 +78,7 @@ bool covers(const CostModel& costs, const Op& op, std::int64_t stages) {
   if (op.stage < static_cast<std::int64_t>(costs.stages.size()) / costs.slices)
     throw Error("there is no cost for " + to_string(op) +
                 "; give one for every micro-batch and slice");
-  throw Error("stage " + std::to_string(op.stage) + " has no cost (there are those of " +
+  throw Error("stage " + std::to_string(op.stage) + " has no cost (the file has those of " +
               counted(costs.stages.size(), "stage") + "); add it to /stages");
 }
 

@@ -75,8 +75,8 @@ std::string parallel_text(const ModelOnDevices& on) {
 std::string prediction_text(const Transformer& model) {
   if (model.predictions == 0) return "";
   return ", and " + number(static_cast<double>(count_prediction_parameters(model)) / 1e9) +
-         " billion that predict " + std::to_string(model.predictions) +
-         (model.predictions == 1 ? " more token" : " more tokens") + ", on the last stage";
+         " billion that predict " + counted(model.predictions, "more token") +
+         ", on the last stage";
 }
 
 std::string device_text(const ModelOnDevices& on) {

@@ -163,7 +163,7 @@ const Assumption& find_assumption(std::string_view name) {
   for (const Assumption& known : all_assumptions())
     if (known.name == name) return known;
   const std::vector<std::string> names = list_assumptions();
-  throw Error(fmt::format("no assumption is called '{}'{}; there are {}", name,
+  throw Error(fmt::format("`assume`: no assumption is called '{}'{}; there are {}", name,
                           suggestion(nearest_names(name, names)), fmt::join(names, ", ")));
 }
 

@@ -28,8 +28,7 @@ std::optional<std::string> refuse_chunks(const ScheduleDef& def, std::int32_t ch
   const std::int32_t implied = def.implied_chunks.value_or(chunks);
   if (chunks == implied) return {};
   if (!def.repeats_chunks)
-    return def.name + " always has " + std::to_string(implied) +
-           (implied == 1 ? " chunk" : " chunks") + " per rank; leave `vpp` out";
+    return def.name + " always has " + counted(implied, "chunk") + " per rank; leave `vpp` out";
   if (chunks % implied == 0) return {};
   return "`vpp` must be a multiple of the " + counted(implied, "chunk") + " of " + def.name;
 }

@@ -174,9 +174,9 @@ std::string describe_unpublished(const std::vector<ComparedRow>& rows) {
   }
   if (names.empty()) return "";
   return fmt::format(
-      "\nno published run had the schedule{} {}: how far predictions may be off is known of "
-      "others\n",
-      names.size() == 1 ? "" : "s", traces::list_words(names));
+      "\nno published run had the schedule{} {}, so that nothing says by how much {} may err\n",
+      names.size() == 1 ? "" : "s", traces::list_words(names),
+      names.size() == 1 ? "its prediction" : "their predictions");
 }
 
 void print_text(const std::vector<ComparedRow>& rows, const traces::DrawOptions& draw) {

@@ -34,8 +34,9 @@ std::string policy_text(ReadyPriority policy) { return name_of(kPriorities, poli
 void add_policy_option(CommandFlags& app, PredictOptions& options) {
   app.add_parsed(
          "--policy", [&options](const std::string& text) { options.policy = parse_policy(text); },
-         "whether ranks keep their order (fixed) or run what is ready; where several ops are, the "
-         "next one of the order first, or a backward, or one on the longest path")
+         "whether ranks keep their order (fixed) or run what is ready: of several ready ops, "
+         "ready:order prefers the next one of the order, ready:backward a backward, ready:path one "
+         "on the longest path")
       ->type_name("fixed|ready[:order|backward|path]");
 }
 

@@ -89,9 +89,8 @@ void add_state_options(CommandFlags& app, ModelOptions& options) {
       app,
       {"--gradients",
        "precision of gradients (bf16-lean: with 10 bytes of Adam's states per parameter; "
-       "bf16-pure: "
-       "with 16-bit moments and no master weights; default: the first of fp32, bf16 and bf16-lean "
-       "that fits)"},
+       "bf16-pure: with 16-bit moments and no master weights; default: the first of fp32, bf16 and "
+       "bf16-lean that fits)"},
       choices_of(kGradientFormats),
       [&options](Gradients gradients) { options.gradients = gradients; });
 }

@@ -75,8 +75,11 @@ void note_same_peak(const Schedule& schedule, const Moves& moves) {
 void warn_of_cap_unit(const UniformMemory& memory) {
   const bool plain = memory.unit.forward == kWhole && memory.unit.weight_grad == -kWhole;
   const std::string cap = format_millionths(memory.cap.front());
+  const bool is_one = memory.cap.front() == kWhole;
   print_message("bubblescope: --cap {0} is {0} {1}, not bytes; --cap {0}GiB would be\n", cap,
-                plain ? "micro-batches of activations" : "of the unit of --mem");
+                !plain   ? "of the unit of --mem"
+                : is_one ? "micro-batch of activations"
+                         : "micro-batches of activations");
 }
 
 void note_restaged_plans(std::span<const ValidSchedule> orders, const PredictInputs& inputs) {

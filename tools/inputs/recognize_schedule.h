@@ -15,7 +15,8 @@ namespace bubblescope::tools {
 /// with the order that they find for the usual costs, and only for small shapes.
 std::optional<std::string> recognize_schedule(const Schedule& schedule);
 
-/// The same for a step of so many runs, if each runs its part of the micro-batches in one order.
+/// Returns the name of the schedule that each of a step's runs follows, where `runs` equal runs of
+/// it make the step; nullopt where they do not.
 std::optional<std::string> recognize_runs(const Schedule& schedule, std::int32_t runs);
 
 }  // namespace bubblescope::tools

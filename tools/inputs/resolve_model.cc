@@ -58,7 +58,7 @@ void replace_assumptions(ModelOnDevices& on, const ModelOptions& options) {
         std::from_chars(text.data() + equals + 1, end, value).ptr != end)
       throw Error("--assume " + text + ": write NAME=NUMBER, such as tensor_exposed=0.5");
     const std::string name = text.substr(0, equals);
-    name_errors("--assume", [&] { replace("--assume " + name, name, value); });
+    replace("--assume " + name, name, value);
     for (Gpu& gpu : on.rank_gpus) {
       std::swap(on.gpu, gpu);
       assume(on, name, value);

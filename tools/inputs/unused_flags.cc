@@ -183,7 +183,7 @@ void report_execution(const PredictOptions& options, const Contents& step, Hints
       options.cost.network ? options.cost.network->ranks_per_node.value_or(0) : 0;
   const GivenFlag flags[] = {
       {"what --network says of messages between nodes", per_node > 0, per_node < step.ranks,
-       "all ranks are on one node; 'per-node' says how many are"},
+       "all ranks are on one node; 'per-node' is the number of ranks of a node"},
       {"--costs-per", options.cost.uniform.per != UniformCost::Per::kRank, !by_stage && step.parts,
        by_stage ? "other flags give the times" : "ranks have one chunk, and sequences one slice"},
       {"--overlap", lower.overlap != LowerOptions{}.overlap, step.pairs || options.policy,

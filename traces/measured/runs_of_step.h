@@ -17,7 +17,7 @@ namespace bubblescope::traces {
 /// where a step is one run.
 std::optional<std::int32_t> count_runs_of_step(const MeasuredStep& step);
 
-/// Says so, in a whole sentence.
+/// Says in a whole sentence that a step has several runs.
 std::optional<std::string> describe_runs_of_step(const MeasuredStep& step);
 
 /// Says, in a whole sentence, that steps may be shorter than those of the training: nothing marks

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/ir/bytes_text.h"
+#include "sim/ir/counted.h"
 #include "sim/ir/send_budget.h"
 
 namespace bubblescope::traces {
@@ -51,9 +52,8 @@ std::string write_held_text(const BubbleReport& report, std::optional<std::int32
                         fullest->rank, fullest->peak.count, bytes_text(fullest->peak),
                         budget_text(send_budget));
   if (const auto fullest = find_fullest(report, &Peak::gathered))
-    text += fmt::format("gathered     rank {} holds the weights of up to {} {}{}\n", fullest->rank,
-                        fullest->peak.count, fullest->peak.count == 1 ? "stage" : "stages",
-                        bytes_text(fullest->peak));
+    text += fmt::format("gathered     rank {} holds the weights of up to {}{}\n", fullest->rank,
+                        counted(fullest->peak.count, "stage"), bytes_text(fullest->peak));
   return text;
 }
 

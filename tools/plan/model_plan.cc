@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -198,15 +197,13 @@ bool ModelPlanner::allows(Bytes held) const {
   return std::all_of(caps.begin(), caps.end(), [held](Bytes cap) { return held <= cap; });
 }
 
-std::int32_t ModelPlanner::find_multiple_of_devices() const {
-  const std::int32_t node = std::min(find_smallest_node(model()), axes_.gpus);
-  const std::vector<std::int32_t> any{1};
-  std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
-  for (const std::int32_t ranks : chooses_ranks_ ? any : axes_.ranks)
-    for (const std::int32_t tensor : axes_.tensor)
-      for (const std::int32_t context : axes_.context)
-        smallest = std::min(smallest, std::lcm(node, ranks * tensor * context));
-  return smallest;
+std::int64_t ModelPlanner::find_multiple_of_devices() const {
+  const std::int64_t node = std::min(find_smallest_node(model()), axes_.gpus);
+  const auto least = [](const std::vector<std::int32_t>& numbers) -> std::int64_t {
+    return numbers.empty() ? 1 : *std::min_element(numbers.begin(), numbers.end());
+  };
+  const std::int64_t ranks = chooses_ranks_ ? 1 : least(axes_.ranks);
+  return std::lcm(node, ranks * least(axes_.tensor) * least(axes_.context));
 }
 
 /// The schedules and chunks of one distribution of the model. Schedules that read costs have a

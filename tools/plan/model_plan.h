@@ -73,9 +73,9 @@ class ModelPlanner {
   bool may_shrink_gradients() const { return !inputs_.flags().model.gradients; }
   /// Whether the flags allow that all ranks hold so much.
   bool allows(Bytes held) const;
-  /// Returns the smallest number of devices of which a number that can be used is a multiple: a
-  /// node, if there is more than one, and the ranks of a replica.
-  std::int32_t find_multiple_of_devices() const;
+  /// Returns of what a number of devices is best a multiple: of a node, or all if they are fewer,
+  /// and of the ranks of the smallest replica that was listed.
+  std::int64_t find_multiple_of_devices() const;
   /// Returns the inputs of a configuration, without the split of its layers.
   PredictInputs inputs_of(const Configuration& configuration) const;
 

@@ -269,7 +269,7 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
 }
 
 void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus,
-                         std::int32_t multiple) {
+                         std::int64_t multiple) {
   const Outcome nothing;
   const Outcome* closest = &nothing;
   for (const Outcome& outcome : outcomes) {
@@ -288,7 +288,7 @@ void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus,
   print_message(
       "bubblescope: the configuration that lacks the least needs {} memory than its devices have; "
       "give about {} or more of --gpus, devices with more memory, or a smaller model\n",
-      more_than_a_limit(closest->excess), (enough + multiple - 1) / multiple * multiple);
+      more_than_a_limit(closest->excess), ((enough - 1) / multiple + 1) * multiple);
 }
 
 std::string find_pytorch_refusal(const Plan& plan, const PredictInputs& inputs) {

@@ -39,7 +39,7 @@ void note_untried(const std::vector<Plan>& ranked, const PredictInputs& inputs,
 /// Where no outcome is a plan, says what the configuration that lacks the least memory needs: a
 /// higher cap, or instead of `gpus` so many devices as hold it, a multiple of `multiple`.
 void note_missing_memory(std::span<const Outcome> outcomes, std::int32_t gpus,
-                         std::int32_t multiple);
+                         std::int64_t multiple);
 
 /// Where no framework has a plan's schedule by name, returns why 'convert --to pytorch-csv' refuses
 /// it; empty if it does not.

@@ -24,19 +24,16 @@ void check_cap_unit(const UniformMemory& memory, bool has_bytes) {
 
 namespace {
 
-/// A rank over its cap, and how many times the cap it holds.
-struct Excess {
-  double share = 0;
-  Problem problem;
-};
-
-Excess exceed(std::size_t rank, double held, double cap, std::string message) {
-  return {held / std::max(cap, 1e-9), {static_cast<std::int32_t>(rank), {}, std::move(message)}};
+RankOverCap exceed(std::size_t rank, double held, double cap, std::string message) {
+  return {held / std::max(cap, 1e-9) - 1,
+          {static_cast<std::int32_t>(rank), {}, std::move(message)}};
 }
 
-/// Returns the ranks that exceed their cap, the one that exceeds it most first.
-std::vector<Excess> find_excesses(const std::vector<Peak>& peaks, const MemoryModel& memory) {
-  std::vector<Excess> found;
+}  // namespace
+
+std::vector<RankOverCap> list_ranks_over_cap(const std::vector<Peak>& peaks,
+                                             const MemoryModel& memory) {
+  std::vector<RankOverCap> found;
   for (std::size_t rank = 0; rank < memory.cap_bytes.size(); ++rank) {
     const Bytes cap = memory.cap_bytes[rank], held = peaks[rank].bytes.value_or(0);
     if (held > cap)
@@ -53,21 +50,15 @@ std::vector<Excess> find_excesses(const std::vector<Peak>& peaks, const MemoryMo
                  fmt::format("rank {} holds {:g} at its peak, over `cap` {:g}", rank, held, cap)));
   }
   std::stable_sort(found.begin(), found.end(),
-                   [](const Excess& a, const Excess& b) { return a.share > b.share; });
+                   [](const RankOverCap& a, const RankOverCap& b) { return a.excess > b.excess; });
   return found;
 }
 
-}  // namespace
-
 Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
   Problems problems;
-  for (Excess& excess : find_excesses(peaks, memory)) problems.push_back(std::move(excess.problem));
+  for (RankOverCap& over : list_ranks_over_cap(peaks, memory))
+    problems.push_back(std::move(over.problem));
   return problems;
-}
-
-double find_excess_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory) {
-  const std::vector<Excess> found = find_excesses(peaks, memory);
-  return found.empty() ? 0 : found.front().share - 1;
 }
 
 std::vector<Peak> collect_peaks(const BubbleReport& report) {

@@ -12,12 +12,18 @@ namespace bubblescope::inline sim {
 /// Throws Error for a cap in bytes where activations have none.
 void check_cap_unit(const UniformMemory& memory, bool has_bytes);
 
-/// Returns one line per rank that exceeds its cap, the one that exceeds it most first; empty where
-/// all fit.
-Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+/// A rank that exceeds its cap, by this fraction of it.
+struct RankOverCap {
+  double excess = 0;
+  Problem problem;
+};
 
-/// Returns by what fraction of its cap the rank that exceeds it most does so; 0 where all fit.
-double find_excess_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
+/// Returns the ranks that exceed their caps, the one that exceeds it most first.
+std::vector<RankOverCap> list_ranks_over_cap(const std::vector<Peak>& peaks,
+                                             const MemoryModel& memory);
+
+/// Returns one line for each of them; empty where all fit.
+Problems find_ranks_over_cap(const std::vector<Peak>& peaks, const MemoryModel& memory);
 
 /// Returns the peak of every rank.
 std::vector<Peak> collect_peaks(const BubbleReport& report);

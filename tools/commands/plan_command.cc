@@ -68,14 +68,16 @@ void leave_to_profile(PlanOptions& options) {
 std::vector<traces::Refusal> group_refusals(const std::vector<Configuration>& configurations,
                                             const std::vector<Outcome>& outcomes) {
   std::map<std::string, traces::Refusal> of_schedule;
+  const Outcome nothing;
   std::map<std::string, const Outcome*> closest;
   for (std::size_t at = 0; at < outcomes.size(); ++at) {
     const Outcome& outcome = outcomes[at];
     if (outcome.refusal.empty()) continue;
     traces::Refusal& refused = of_schedule[configurations[at].schedule];
     const bool is_first = refused.configurations++ == 0;
-    const Outcome*& so_far = closest[configurations[at].schedule];
-    const bool is_closer = outcome.is_closer_than(so_far == nullptr ? Outcome{} : *so_far);
+    const Outcome*& so_far =
+        closest.try_emplace(configurations[at].schedule, &nothing).first->second;
+    const bool is_closer = outcome.is_closer_than(*so_far);
     if (!is_first && !is_closer) continue;
     refused.schedule = configurations[at].schedule;
     refused.reason = outcome.refusal;

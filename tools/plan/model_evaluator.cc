@@ -229,11 +229,11 @@ std::optional<Outcome> ModelEvaluator::refuse_memory(Plan plan, const PredictedS
   plan.head_room = fit.head_room;
   if (!fit.fits())
     return too_full(std::move(plan), "the fullest rank needs", fit.peak, fit.peak + fit.head_room);
-  const std::vector<Peak> peaks = collect_peaks(step.report);
-  const Problems over = find_ranks_over_cap(peaks, step.models.memory);
+  const std::vector<RankOverCap> over =
+      list_ranks_over_cap(collect_peaks(step.report), step.models.memory);
   if (over.empty()) return {};
-  return Outcome{std::move(plan), name_flags(to_string(over[0])),
-                 find_excess_over_cap(peaks, step.models.memory), true};
+  return Outcome{std::move(plan), name_flags(to_string(over.front().problem)), over.front().excess,
+                 true};
 }
 
 Outcome ModelEvaluator::simulate_plan(const Configuration& configuration,

@@ -213,12 +213,12 @@ namespace {
 Outcome check_limits(Plan plan, const BubbleReport& report, const MemoryModel& memory,
                      std::int32_t shares) {
   plan.peak_units /= shares;
-  const Problems over = find_ranks_over_cap(collect_peaks(report), memory);
+  const std::vector<RankOverCap> over = list_ranks_over_cap(collect_peaks(report), memory);
   if (over.empty()) return {std::move(plan), ""};
-  const auto rank = static_cast<std::size_t>(*over[0].rank);
-  const double excess = find_excess_over_cap(collect_peaks(report), memory);
+  const auto& [excess, problem] = over.front();
   if (!memory.cap_bytes.empty())
-    return {std::move(plan), name_flags(to_string(over[0])), excess, true};
+    return {std::move(plan), name_flags(to_string(problem)), excess, true};
+  const auto rank = static_cast<std::size_t>(*problem.rank);
   const double held = report.ranks[rank].peak.units / shares;
   const double cap = static_cast<double>(memory.cap[rank]) / (1e6 * shares);
   return {std::move(plan),

@@ -50,9 +50,10 @@ std::vector<traces::MeasuredStep> name_steps(std::vector<traces::MeasuredStep> s
   if (!steps.front().missing_ranks.empty()) return steps;
   const ValidSchedule& first = steps.front().schedule;
   std::optional<std::string> name = recognize_schedule(first);
-  if (const auto runs = traces::count_runs_of_step(steps.front()); runs && !name)
-    if (const std::optional<std::string> of_run = recognize_runs(first, *runs))
-      name = fmt::format("{} x {}", *of_run, *runs);
+  if (!name)
+    if (const auto runs = traces::count_runs_of_step(steps.front()))
+      if (const std::optional<std::string> of_run = recognize_runs(first, *runs))
+        name = fmt::format("{} x {}", *of_run, *runs);
   for (traces::MeasuredStep& step : steps) {
     const bool unnamed = step.schedule->name == step.timeline.source;
     if (unnamed && name && step.schedule->order == first->order) step.schedule.rename(*name);
